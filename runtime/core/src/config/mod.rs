@@ -1,0 +1,209 @@
+//! What the operator says: the types of `oncebox.toml` and `tenants.d/*.toml`, all defaults filled in.
+
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
+
+use crate::manifest::FingerprintSpec;
+
+/// The whole configuration of one host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// `[host]`.
+    pub host: Host,
+    /// `[tenants.NAME]`, also from `tenants.d/NAME.toml`.
+    pub tenants: BTreeMap<String, Tenant>,
+}
+
+/// `[host]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Host {
+    /// `name`; `None`: the machine's host name.
+    pub name: Option<String>,
+    /// `data_dir`: module cache and embedded stores; relative paths start at the configuration file's folder.
+    pub data_dir: PathBuf,
+    /// `listen`: /livez, /readyz, /metrics; `None` when `""`.
+    pub listen: Option<SocketAddr>,
+    /// `drain_time_ms`.
+    pub drain_time: Duration,
+    /// `lease_time_ms`.
+    pub lease_time: Duration,
+    /// `log`.
+    pub log: LogFormat,
+    /// `[host.limits]`.
+    pub limits: HostLimits,
+}
+
+/// `host.log`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Human on a terminal, JSON otherwise.
+    Auto,
+    /// For people.
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// `[host.limits]`: ceilings for every tenant and handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostLimits {
+    /// Bytes an instance may have, all memories and tables together.
+    pub memory_bytes_max: u64,
+    /// Instances alive at the same time.
+    pub instances_max: u32,
+    /// Bytes of a packed module.
+    pub module_bytes_max: u64,
+    /// Bytes of a message's body.
+    pub payload_bytes_max: u64,
+    /// Bytes of a rendered business or ordering key; at most 512.
+    pub key_bytes_max: u32,
+    /// Handler to handler over `local`.
+    pub hops_max: u8,
+}
+
+/// `[tenants.NAME]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tenant {
+    /// `slow_run_ms`: a run not over by then leaves its batch for a slow lane.
+    pub slow_run: Duration,
+    /// `unit_time_ms_max`: bounds the unit of work of handlers with queries.
+    pub unit_time_max: Duration,
+    /// `batch_max`: events in one unit of work.
+    pub batch_max: usize,
+    /// `batch_bytes_max`: payload bytes in one unit of work.
+    pub batch_bytes_max: u64,
+    /// `tables`: what plugins may name.
+    pub tables: Vec<String>,
+    /// `triggers`: `table.trigger` that the operator allows.
+    pub triggers: Vec<String>,
+    /// `[store]`.
+    pub store: Store,
+    /// `[sources.NAME]`.
+    pub sources: BTreeMap<String, Source>,
+    /// `[[routes]]`, in order.
+    pub routes: Vec<Route>,
+    /// `[handlers.NAME]`.
+    pub handlers: BTreeMap<String, Handler>,
+    /// `[destinations.NAME]`.
+    pub destinations: BTreeMap<String, Destination>,
+}
+
+/// `[tenants.NAME.store]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Store {
+    /// `kind = "sqlite"`.
+    Sqlite {
+        /// `path`, relative to `data_dir`.
+        path: PathBuf,
+        /// `schema`: run once, when the file is made; relative to the configuration file's folder.
+        schema: Option<PathBuf>,
+    },
+}
+
+/// `[tenants.NAME.sources.NAME]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Source {
+    /// `kind` and what belongs to it.
+    pub kind: SourceKind,
+    /// `prefetch`: messages taken and not settled; default 2 × `batch_max` × lanes.
+    pub prefetch: usize,
+    /// `unrouted`.
+    pub unrouted: Unrouted,
+    /// `envelope`.
+    pub envelope: crate::envelope::EnvelopeRule,
+}
+
+/// The kinds of sources that this version has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceKind {
+    /// A table of the tenant's own database.
+    Local,
+}
+
+/// `unrouted`: what becomes of a message that no route takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unrouted {
+    /// A dead letter.
+    Dead,
+    /// Settled and counted.
+    Ignore,
+}
+
+/// `[[tenants.NAME.routes]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Name of the source.
+    pub source: String,
+    /// Event types that it takes; empty: all; a trailing `*` matches any rest.
+    pub event_types: Vec<String>,
+    /// Handlers that get the event.
+    pub handlers: Vec<String>,
+}
+
+/// `[tenants.NAME.handlers.NAME]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Handler {
+    /// `owner`: shown with every dead letter.
+    pub owner: Option<String>,
+    /// `config`: values for the plugin.
+    pub config: BTreeMap<String, String>,
+    /// `destinations`: the manifest's name → the tenant's destination.
+    pub destinations: BTreeMap<String, String>,
+    /// `key`: overrides the manifest's template.
+    pub key: Option<String>,
+    /// `fingerprint`: overrides the manifest's.
+    pub fingerprint: Option<FingerprintSpec>,
+    /// `[limits]`.
+    pub limits: HandlerLimits,
+    /// `[retry]`.
+    pub retry: HandlerRetry,
+}
+
+/// `[tenants.NAME.handlers.NAME.limits]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HandlerLimits {
+    /// Wall time of one run; `None`: the manifest's, else 1 s.
+    pub run_time_max: Option<Duration>,
+    /// Bytes of an instance; `None`: the manifest's, else 16 MiB.
+    pub memory_bytes_max: Option<u64>,
+    /// Staged writes of one event.
+    pub staged_rows_max: u32,
+    /// Bytes of staged values, emitted events included.
+    pub staged_bytes_max: u64,
+    /// Emitted events.
+    pub events_max: u32,
+    /// Host calls of one run.
+    pub host_calls_max: u32,
+    /// Log lines of one run.
+    pub log_lines_max: u32,
+    /// Bytes of the result kept with the inbox row.
+    pub result_bytes_max: u32,
+}
+
+/// `[tenants.NAME.handlers.NAME.retry]`; `None`: the manifest's, else the default of [`crate::retry::RetryPolicy`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HandlerRetry {
+    /// Counted attempts before dead.
+    pub attempts_max: Option<u32>,
+    /// First delay.
+    pub first: Option<Duration>,
+    /// Growth from one delay to the next.
+    pub factor: Option<f64>,
+    /// Longest delay.
+    pub delay_max: Option<Duration>,
+    /// From the first failure on.
+    pub deadline: Option<Duration>,
+    /// Counted attempts of traps, limits and 1062.
+    pub short_attempts_max: Option<u32>,
+}
+
+/// `[tenants.NAME.destinations.NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// `kind = "local"`: another source of this tenant, in the same transaction.
+    Local {
+        /// The source's name.
+        source: String,
+    },
+    /// `kind = "table"`: a row of `ob_outbox` in state `kept`.
+    Table,
+}

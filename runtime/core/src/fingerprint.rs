@@ -1,0 +1,1 @@
+//! The hash of what must be equal when the key is equal.

@@ -1,0 +1,1 @@
+//! Key, fingerprint and ordering key of a message for one handler.

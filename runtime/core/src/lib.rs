@@ -1,0 +1,23 @@
+//! The decisions of Oncebox, as pure functions over values.
+//!
+//! Nothing here reads a clock, a file, a socket or a database: `now`, jitter and policy are arguments.
+//! The host (crate `oncebox`) asks, and does what is answered.
+
+pub mod config;
+pub mod decimal;
+pub mod envelope;
+pub mod failure;
+pub mod fingerprint;
+pub mod identify;
+pub mod ids;
+pub mod json;
+pub mod life;
+pub mod manifest;
+pub mod message;
+pub mod prefix;
+pub mod retry;
+pub mod rule;
+pub mod sql;
+pub mod template;
+pub mod text;
+pub mod value;

@@ -1,0 +1,1 @@
+//! The contiguous decided prefix of a source's deliveries.

@@ -1,0 +1,1 @@
+//! How a handler makes key, fingerprint and ordering key.

@@ -1,0 +1,1 @@
+//! Errors in a text file: where, what, how to mend.
