@@ -129,9 +129,13 @@ impl Value {
             Self::Decimal(text) => is_decimal(text),
             Self::Date(text) => is_date(text),
             Self::Time(text) => is_time(text),
-            Self::Datetime(text) => text.split_once(' ').is_some_and(|(date, time)| is_date(date) && is_clock(time, 23)),
+            Self::Datetime(text) => {
+                text.split_once(' ').is_some_and(|(date, time)| is_date(date) && is_clock(time, 23))
+            }
             Self::Json(text) => crate::json::Json::parse(text.as_bytes()).is_ok(),
-            Self::Null | Self::Boolean(_) | Self::Signed(_) | Self::Unsigned(_) | Self::Text(_) | Self::Bytes(_) => true,
+            Self::Null | Self::Boolean(_) | Self::Signed(_) | Self::Unsigned(_) | Self::Text(_) | Self::Bytes(_) => {
+                true
+            }
         };
         if well_formed { Ok(()) } else { Err(format!("is not a well-formed {}", own.name())) }
     }
