@@ -189,3 +189,39 @@ impl Class {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// DESIGN chapter 7, written out once more by hand.
+    #[test]
+    fn each_class_is_answered_as_the_design_says() {
+        let again = [Class::Infrastructure];
+        let uncounted = [Class::Blocked, Class::Unrun];
+        let counted = [Class::GuestRetry, Class::Mismatch, Class::ForeignKey];
+        let short = [Class::DuplicateKey, Class::Trap, Class::TimeLimit, Class::MemoryLimit];
+        for class in Class::ALL {
+            let expected = if again.contains(&class) {
+                Answer::AgainUncounted
+            } else if uncounted.contains(&class) {
+                Answer::ParkUncounted
+            } else if counted.contains(&class) {
+                Answer::ParkCounted
+            } else if short.contains(&class) {
+                Answer::ParkShort
+            } else {
+                Answer::Dead
+            };
+            assert_eq!(class.answer(), expected, "{}", class.name());
+        }
+    }
+
+    #[test]
+    fn a_class_reads_back_from_its_number_in_the_table() {
+        for class in Class::ALL {
+            assert_eq!(Class::from_number(class.number()), Some(class));
+        }
+        assert_eq!(Class::from_number(17), None);
+    }
+}
