@@ -1,0 +1,102 @@
+//! What can go wrong with a database, sorted by what must be done about it.
+
+use oncebox_core::failure::{Class, Failure};
+
+/// A call to the store failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database is away, busy, full or read-only: again later, nothing is lost and nothing counted.
+    #[error("failed to reach the tenant's database: {message}")]
+    Away {
+        /// The server's words.
+        message: String,
+    },
+    /// A write under a lease did not find its token: the row is no longer ours.
+    #[error("failed to write held row {held}: its lease is gone")]
+    LeaseLost {
+        /// The row.
+        held: i64,
+    },
+    /// Another host has this embedded store open.
+    #[error("failed to open {path}: another `oncebox run` has it open; the embedded store serves one host")]
+    Taken {
+        /// The file.
+        path: String,
+    },
+    /// The tables are older or newer than this binary.
+    #[error("failed to use the tables: they are at migration {found}, this oncebox needs {needed}; {mend}")]
+    Migration {
+        /// Number found.
+        found: i64,
+        /// Number needed.
+        needed: i64,
+        /// What to do.
+        mend: &'static str,
+    },
+    /// A row of our own tables does not read as what we wrote.
+    #[error("failed to read {table}: {message}")]
+    Corrupt {
+        /// The table.
+        table: &'static str,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A statement of our own failed for a reason that is neither of these: a bug.
+    #[error("failed at {what}: {message}")]
+    Statement {
+        /// The verb.
+        what: &'static str,
+        /// The server's words.
+        message: String,
+    },
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later without anybody's help.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        match self {
+            Self::Away { .. } => true,
+            Self::LeaseLost { .. }
+            | Self::Taken { .. }
+            | Self::Migration { .. }
+            | Self::Corrupt { .. }
+            | Self::Statement { .. } => false,
+        }
+    }
+
+    /// The error's code, with a page in the docs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Away { .. } => "store-away",
+            Self::LeaseLost { .. } => "lease-lost",
+            Self::Taken { .. } => "store-taken",
+            Self::Migration { .. } => "migration-due",
+            Self::Corrupt { .. } => "store-corrupt",
+            Self::Statement { .. } => "store-statement",
+        }
+    }
+}
+
+/// A plugin's statement or query failed: the class decides, the number lets a manifest decide otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct StatementError {
+    /// What the failure means by default.
+    pub class: Class,
+    /// MySQL's error number, or the number that MySQL has for the same thing.
+    pub number: Option<u32>,
+    /// Short name, e.g. `duplicate-key`.
+    pub code: &'static str,
+    /// The server's words.
+    pub message: String,
+}
+
+impl StatementError {
+    /// The attempt's failure, naming the statement.
+    #[must_use]
+    pub fn failure(&self, statement: &str) -> Failure {
+        Failure::new(self.class, self.code, format!("statement `{statement}`: {}", self.message))
+    }
+}

@@ -1,0 +1,245 @@
+//! The seam to a tenant's database: what the host may ask of it, and nothing else.
+//!
+//! A [`Store`] is one tenant's database. A [`Lane`] is one connection of it, owned by one worker for its life. A
+//! [`UnitOfWork`] is the one transaction that makes a batch of verdicts durable; what must be inside it is only
+//! reachable through it. The order of the calls is decided in `host/unit_of_work.rs`, for every store alike; the
+//! conformance suite (`tests/conformance`) runs on every implementation.
+//!
+//! No future of these traits may be dropped before it is done: a database call that was begun is seen through.
+
+mod error;
+mod message_codec;
+mod rows;
+pub mod sqlite;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use oncebox_core::{
+    ids::{BootId, BusinessKey, LeaseToken, ModuleDigest},
+    life::{HeldState, Verdict},
+    message::Message,
+    rule::Rule,
+    sql::{Catalogue, Dialect},
+    value::Value,
+};
+use tokio::sync::watch;
+
+pub use self::{error::*, message_codec::*, rows::*};
+
+/// One tenant's database.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// The SQL dialect in which this store's statement texts are written.
+    fn dialect(&self) -> Dialect;
+
+    /// How many lanes and slow lanes this store can use at the same time.
+    fn lanes(&self) -> LaneCount;
+
+    /// Opens a connection for a lane.
+    async fn lane(&self) -> Result<Box<dyn Lane>, StoreError>;
+
+    /// A counter that moves after another connection has committed something, within 10 ms.
+    fn changes(&self) -> watch::Receiver<u64>;
+
+    /// The database's clock, microseconds since 1970.
+    async fn now_us(&self) -> Result<i64, StoreError>;
+
+    /// The tenant's secret, 32 bytes, made when the tables were made.
+    async fn tenant_secret(&self) -> Result<[u8; 32], StoreError>;
+
+    /// Records the beginning of a host's life.
+    async fn boot_insert(&self, boot: BootId, host: &str) -> Result<(), StoreError>;
+
+    /// Records its orderly end.
+    async fn boot_end(&self, boot: BootId) -> Result<(), StoreError>;
+
+    /// The handler of that name, made if it is not there.
+    async fn handler_ensure(&self, name: &str) -> Result<HandlerId, StoreError>;
+
+    /// All handlers by name.
+    async fn handlers(&self) -> Result<BTreeMap<String, HandlerId>, StoreError>;
+
+    /// The rule that the handler is bound to now: the one of its newest deployment that was not refused.
+    async fn rule_current(&self, handler: HandlerId) -> Result<Option<StoredRule>, StoreError>;
+
+    /// Stores a module and offers it as a deployment of the handler, in one transaction, with an audit row.
+    async fn deployment_offer(&self, offer: DeploymentOffer<'_>) -> Result<Deployment, StoreError>;
+
+    /// The newest deployment of each handler that is offered or active, and the active one.
+    async fn deployments(&self) -> Result<Vec<Deployment>, StoreError>;
+
+    /// Makes an offered deployment the active one; what was active is `replaced`.
+    async fn deployment_activate(&self, deployment: &Deployment) -> Result<(), StoreError>;
+
+    /// Writes down why this host cannot serve a deployment.
+    async fn deployment_refuse(&self, deployment: &Deployment, reason: &str) -> Result<(), StoreError>;
+
+    /// A module's bytes.
+    async fn module_read(&self, digest: ModuleDigest) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// What the SQL gate needs to know of the tenant's tables.
+    async fn catalogue(&self) -> Result<Catalogue, StoreError>;
+
+    /// Asks the server whether it prepares the text; the answer is the number of its parameters where the server
+    /// tells it.
+    async fn prepare(&self, sql: &str) -> Result<(), StatementError>;
+
+    /// Puts messages into a local source, in one transaction.
+    async fn local_offer(&self, source: &str, messages: &[Message]) -> Result<u64, StoreError>;
+
+    /// Takes up to `max` due messages of a local source under a lease.
+    async fn local_claim(
+        &self,
+        source: &str,
+        max: usize,
+        token: LeaseToken,
+        lease: Duration,
+    ) -> Result<Vec<LocalMessage>, StoreError>;
+
+    /// Lengthens the leases that carry one of these tokens.
+    async fn local_renew(&self, tokens: &[LeaseToken], lease: Duration) -> Result<(), StoreError>;
+
+    /// When the next parked row or delayed local message becomes due (database clock), if any.
+    async fn next_due_us(&self) -> Result<Option<i64>, StoreError>;
+
+    /// Takes up to `max` due parked rows of a handler under a lease, oldest due first.
+    async fn held_claim(
+        &self,
+        handler: HandlerId,
+        max: usize,
+        token: LeaseToken,
+        lease: Duration,
+    ) -> Result<Vec<ClaimedRow>, StoreError>;
+
+    /// Held rows, newest last, after `after`.
+    async fn held_list(&self, filter: &HeldFilter) -> Result<Vec<HeldRow>, StoreError>;
+
+    /// One held row with its body and attempts.
+    async fn held_show(&self, held: HeldId) -> Result<Option<HeldStory>, StoreError>;
+
+    /// All that is known of a business key.
+    async fn trace(&self, handler: HandlerId, key: &BusinessKey) -> Result<KeyStory, StoreError>;
+
+    /// The books: verdicts by handler (`HandlerId::NONE`: no handler).
+    async fn tallies(&self) -> Result<Vec<(HandlerId, Verdict, u64)>, StoreError>;
+
+    /// Rows now held, by handler and state, and messages waiting in local sources, by source.
+    async fn gauges(&self) -> Result<Gauges, StoreError>;
+
+    /// Closes what the store itself has open.
+    async fn close(&self);
+}
+
+/// One connection, owned by a lane.
+#[async_trait]
+pub trait Lane: Send {
+    /// Inbox rows of these keys, in no order; keys without a row are not in the answer. A snapshot: good enough to
+    /// conclude a duplicate, never an absence or a conflict.
+    async fn inbox_look_up(&mut self, keys: &[InboxKey]) -> Result<Vec<InboxRow>, StoreError>;
+
+    /// Opens the transaction. A unit that is dropped without [`UnitOfWork::commit`] is rolled back before the next one.
+    async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError>;
+}
+
+/// The one transaction that makes a batch of verdicts durable. Lock order: inbox rows, held rows.
+#[async_trait]
+pub trait UnitOfWork: Send {
+    /// The database's clock, microseconds since 1970.
+    async fn now_us(&mut self) -> Result<i64, StoreError>;
+
+    /// Inserts a row in state `applied` for each key, or raises the count of duplicates of the row that is there.
+    /// The answer holds, in the order given, the rows as they are now: a row is first only if it carries `token`.
+    async fn inbox_insert(&mut self, token: LeaseToken, rows: &[NewInbox]) -> Result<Vec<InboxRow>, StoreError>;
+
+    /// Locks and reads the rows of claims, in the order given; `None`: no row.
+    async fn inbox_lock(&mut self, keys: &[InboxKey]) -> Result<Vec<Option<InboxRow>>, StoreError>;
+
+    /// Takes back rows that this unit inserted (of events that it leaves undecided).
+    async fn inbox_delete(&mut self, token: LeaseToken, keys: &[InboxKey]) -> Result<(), StoreError>;
+
+    /// Writes the outcome into the rows.
+    async fn inbox_mark(&mut self, marks: &[InboxMark]) -> Result<(), StoreError>;
+
+    /// Locks the held rows of claims; the answer tells, in the order given, whether the row is parked and still under
+    /// the claim's token.
+    async fn held_lock(&mut self, claims: &[(HeldId, LeaseToken)]) -> Result<Vec<bool>, StoreError>;
+
+    /// Sets the savepoint `name`.
+    async fn savepoint(&mut self, name: Savepoint) -> Result<(), StoreError>;
+
+    /// Undoes all since the savepoint; it stays set.
+    async fn rollback_to(&mut self, name: Savepoint) -> Result<(), StoreError>;
+
+    /// Forgets the savepoint, keeping what was done since.
+    async fn release(&mut self, name: Savepoint) -> Result<(), StoreError>;
+
+    /// Runs a staged write; the answer is the number of rows that it matched.
+    async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError>;
+
+    /// Runs a query of a plugin; at most `rows_max` + 1 rows are read.
+    async fn query(&mut self, sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError>;
+
+    /// Inserts outgoing events.
+    async fn outbox_insert(&mut self, rows: &[OutboxRow]) -> Result<(), StoreError>;
+
+    /// Puts outgoing events into local sources.
+    async fn local_insert(&mut self, rows: &[NewLocal]) -> Result<(), StoreError>;
+
+    /// Deletes settled messages of local sources under their tokens; the answer names those that were no longer ours.
+    async fn local_settle(&mut self, messages: &[(LocalId, LeaseToken)]) -> Result<Vec<LocalId>, StoreError>;
+
+    /// Writes held rows: new ones, with body; one of the same identity is counted, and opened again if it was resolved.
+    async fn held_insert(&mut self, rows: &[NewHeld]) -> Result<Vec<HeldId>, StoreError>;
+
+    /// Brings claimed rows up to date under their tokens.
+    ///
+    /// # Errors
+    /// [`StoreError::LeaseLost`] when a row does not carry its token any more.
+    async fn held_mark(&mut self, marks: &[HeldMark]) -> Result<(), StoreError>;
+
+    /// Records runs that did not apply.
+    async fn attempt_insert(&mut self, rows: &[NewAttempt]) -> Result<(), StoreError>;
+
+    /// Raises the books.
+    async fn tally_add(&mut self, boot: BootId, lane: u16, counts: &[(HandlerId, Verdict, u64)])
+    -> Result<(), StoreError>;
+
+    /// Makes all of it durable. An error leaves the outcome unknown: the batch is done again with a new token.
+    async fn commit(self: Box<Self>) -> Result<(), StoreError>;
+
+    /// Undoes all of it.
+    async fn rollback(self: Box<Self>) -> Result<(), StoreError>;
+}
+
+/// Lanes that a store can use at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaneCount {
+    /// Lanes of normal batches.
+    pub lanes: u16,
+    /// Lanes for slow runs.
+    pub slow_lanes: u16,
+}
+
+/// The two savepoints of a unit of work. Their names are fixed, so that no text is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Savepoint {
+    /// Set once, before any mark.
+    Marks,
+    /// Around one event's writes, in a unit where several events failed.
+    Event,
+}
+
+/// What a held row looks like from outside.
+pub type StoredRule = (RuleId, Rule);
+
+/// Rows now held and waiting.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// Held rows by handler and state, resolved ones left out.
+    pub held: Vec<(HandlerId, HeldState, u64)>,
+    /// Receipt of the oldest parked row, microseconds since 1970.
+    pub oldest_parked_us: Option<i64>,
+    /// Messages in local sources, by source.
+    pub local: Vec<(String, u64)>,
+}

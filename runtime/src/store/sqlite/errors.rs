@@ -1,0 +1,72 @@
+//! SQLite's result codes, sorted into the classes of DESIGN chapter 7.
+//! Source: <https://www.sqlite.org/rescode.html>.
+
+use oncebox_core::failure::Class;
+use sqlx::Error;
+
+use crate::store::{StatementError, StoreError};
+
+const BUSY: i32 = 5;
+const LOCKED: i32 = 6;
+const NO_MEMORY: i32 = 7;
+const READ_ONLY: i32 = 8;
+const INTERRUPT: i32 = 9;
+const IO_ERROR: i32 = 10;
+const FULL: i32 = 13;
+const CANNOT_OPEN: i32 = 14;
+const PROTOCOL: i32 = 15;
+const ERROR: i32 = 1;
+const SCHEMA: i32 = 17;
+const TOO_BIG: i32 = 18;
+const CONSTRAINT: i32 = 19;
+const MISMATCH: i32 = 20;
+const CONSTRAINT_FOREIGN_KEY: i32 = 787;
+const CONSTRAINT_NOT_NULL: i32 = 1299;
+const CONSTRAINT_PRIMARY_KEY: i32 = 1555;
+const CONSTRAINT_UNIQUE: i32 = 2067;
+const CONSTRAINT_ROW_ID: i32 = 2579;
+
+/// The extended result code, if the server answered at all.
+fn code(error: &Error) -> Option<i32> {
+    error.as_database_error().and_then(sqlx::error::DatabaseError::code).and_then(|code| code.parse().ok())
+}
+
+fn is_away(error: &Error) -> bool {
+    code(error).is_none_or(|code| {
+        matches!(
+            code & 0xff,
+            BUSY | LOCKED | NO_MEMORY | READ_ONLY | INTERRUPT | IO_ERROR | FULL | CANNOT_OPEN | PROTOCOL
+        )
+    })
+}
+
+/// An error of a statement of our own.
+pub(super) fn store_error(what: &'static str, error: &Error) -> StoreError {
+    if is_away(error) { away(what, error) } else { StoreError::Statement { what, message: error.to_string() } }
+}
+
+/// An error of the connection.
+pub(super) fn away(what: &'static str, error: &Error) -> StoreError {
+    StoreError::Away { message: format!("{what}: {error}") }
+}
+
+/// An error of a plugin's statement; `number` is what MySQL calls the same thing, so that one manifest serves both.
+pub(super) fn statement_error(error: &Error) -> StatementError {
+    let extended = code(error);
+    let (class, number, name) = match (extended, extended.map(|code| code & 0xff)) {
+        (None, _) => (Class::Infrastructure, None, "database-away"),
+        (Some(CONSTRAINT_UNIQUE | CONSTRAINT_PRIMARY_KEY | CONSTRAINT_ROW_ID), _) => {
+            (Class::DuplicateKey, Some(1062), "duplicate-key")
+        }
+        (Some(CONSTRAINT_FOREIGN_KEY), _) => (Class::ForeignKey, Some(1452), "foreign-key"),
+        (Some(CONSTRAINT_NOT_NULL), _) => (Class::Data, Some(1048), "null-refused"),
+        (_, Some(CONSTRAINT)) => (Class::Data, Some(3819), "constraint"),
+        (_, Some(MISMATCH)) => (Class::Data, Some(1366), "wrong-type"),
+        (_, Some(TOO_BIG)) => (Class::Data, Some(1406), "too-long"),
+        (_, Some(ERROR | SCHEMA)) => (Class::Blocked, Some(1146), "schema-changed"),
+        _ if is_away(error) => (Class::Infrastructure, None, "database-away"),
+        _ => (Class::Data, None, "refused"),
+    };
+    let message = error.as_database_error().map_or_else(|| error.to_string(), |e| e.message().to_owned());
+    StatementError { class, number, code: name, message }
+}

@@ -1,0 +1,253 @@
+//! The embedded store: one SQLite file, one host.
+//!
+//! Every connection is opened here, with the same settings: WAL, `synchronous=FULL`, foreign keys on. The lanes'
+//! unit of work is in `unit.rs`, what the host and the command line ask outside of it in `admin.rs`, `modules.rs`,
+//! `queues.rs` and `stories.rs`.
+
+mod admin;
+mod catalogue;
+mod errors;
+mod migrate;
+mod modules;
+mod queues;
+mod stories;
+mod unit;
+mod watch;
+
+use std::{
+    collections::BTreeMap,
+    fs::{File, TryLockError},
+    path::{Path, PathBuf},
+    str::FromStr as _,
+    sync::Arc,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use oncebox_core::{
+    ids::{BootId, BusinessKey, LeaseToken, ModuleDigest},
+    life::Verdict,
+    message::Message,
+    sql::{Catalogue, Dialect},
+};
+use sqlx::{
+    ConnectOptions as _,
+    sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous},
+};
+use tokio::sync::{Mutex, watch as tokio_watch};
+
+use self::errors::away;
+use super::{
+    ClaimedRow, Deployment, DeploymentOffer, Gauges, HandlerId, HeldFilter, HeldId, HeldRow, HeldStory, KeyStory, Lane,
+    LaneCount, LocalMessage, StatementError, Store, StoreError, StoredRule,
+};
+
+/// The database's clock in microseconds; SQLite's has milliseconds.
+pub(crate) const NOW_US: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000";
+
+/// How a process uses the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// `oncebox run`: the only one; leases of an earlier life are void.
+    Host,
+    /// A command beside a host, or without one.
+    Command,
+}
+
+/// One SQLite file.
+pub struct SqliteStore {
+    options: SqliteConnectOptions,
+    /// For everything outside lanes. One at a time: SQLite has one writer anyway.
+    admin: Mutex<SqliteConnection>,
+    changes: tokio_watch::Receiver<u64>,
+    /// Held for the host's life; the operating system lets go of it however the process ends.
+    _host_lock: Option<File>,
+}
+
+impl SqliteStore {
+    /// Opens the file, makes it and its tables if they are not there, and runs the migrations that are due.
+    /// `schema` is the tenant's own SQL, run once, when the file is made.
+    ///
+    /// # Errors
+    /// [`StoreError::Taken`] for a second host; [`StoreError::Migration`] when the tables are newer than this binary;
+    /// [`StoreError::Away`] when the file cannot be opened.
+    pub async fn open(path: &Path, schema: Option<&str>, usage: Use) -> Result<Arc<Self>, StoreError> {
+        let host_lock = match usage {
+            Use::Host => Some(lock_host(path)?),
+            Use::Command => None,
+        };
+        let options = SqliteConnectOptions::from_str("sqlite::memory:")
+            .map_err(|error| away("options", &error))?
+            .filename(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(Duration::from_secs(10))
+            .statement_cache_capacity(256)
+            .disable_statement_logging();
+        let mut admin = connect(&options, path).await?;
+        migrate::migrate(&mut admin, schema).await?;
+        if usage == Use::Host {
+            migrate::void_leases(&mut admin).await?;
+        }
+        let changes = watch::start(connect(&options, path).await?);
+        Ok(Arc::new(Self { options, admin: Mutex::new(admin), changes, _host_lock: host_lock }))
+    }
+}
+
+async fn connect(options: &SqliteConnectOptions, path: &Path) -> Result<SqliteConnection, StoreError> {
+    options
+        .connect()
+        .await
+        .map_err(|error| StoreError::Away { message: format!("cannot open {}: {error}", path.display()) })
+}
+
+/// The lock stands beside the file, so that commands may open the file itself.
+fn lock_host(path: &Path) -> Result<File, StoreError> {
+    let mut lock_path = PathBuf::from(path).into_os_string();
+    lock_path.push(".host");
+    let failed = |error: std::io::Error| StoreError::Away {
+        message: format!("cannot lock {}: {error}", Path::new(&lock_path).display()),
+    };
+    let file = File::options().create(true).truncate(false).write(true).open(&lock_path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Taken { path: path.display().to_string() }),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn lanes(&self) -> LaneCount {
+        LaneCount { lanes: 1, slow_lanes: 1 }
+    }
+
+    async fn lane(&self) -> Result<Box<dyn Lane>, StoreError> {
+        let connection = self.options.connect().await.map_err(|error| away("connect", &error))?;
+        Ok(Box::new(unit::SqliteLane::new(connection)))
+    }
+
+    fn changes(&self) -> tokio_watch::Receiver<u64> {
+        self.changes.clone()
+    }
+
+    async fn now_us(&self) -> Result<i64, StoreError> {
+        admin::now_us(&mut *self.admin.lock().await).await
+    }
+
+    async fn tenant_secret(&self) -> Result<[u8; 32], StoreError> {
+        admin::tenant_secret(&mut *self.admin.lock().await).await
+    }
+
+    async fn boot_insert(&self, boot: BootId, host: &str) -> Result<(), StoreError> {
+        admin::boot_insert(&mut *self.admin.lock().await, boot, host).await
+    }
+
+    async fn boot_end(&self, boot: BootId) -> Result<(), StoreError> {
+        admin::boot_end(&mut *self.admin.lock().await, boot).await
+    }
+
+    async fn handler_ensure(&self, name: &str) -> Result<HandlerId, StoreError> {
+        admin::handler_ensure(&mut *self.admin.lock().await, name).await
+    }
+
+    async fn handlers(&self) -> Result<BTreeMap<String, HandlerId>, StoreError> {
+        admin::handlers(&mut *self.admin.lock().await).await
+    }
+
+    async fn rule_current(&self, handler: HandlerId) -> Result<Option<StoredRule>, StoreError> {
+        modules::rule_current(&mut *self.admin.lock().await, handler).await
+    }
+
+    async fn deployment_offer(&self, offer: DeploymentOffer<'_>) -> Result<Deployment, StoreError> {
+        modules::deployment_offer(&mut *self.admin.lock().await, offer).await
+    }
+
+    async fn deployments(&self) -> Result<Vec<Deployment>, StoreError> {
+        modules::deployments(&mut *self.admin.lock().await).await
+    }
+
+    async fn deployment_activate(&self, deployment: &Deployment) -> Result<(), StoreError> {
+        modules::deployment_activate(&mut *self.admin.lock().await, deployment).await
+    }
+
+    async fn deployment_refuse(&self, deployment: &Deployment, reason: &str) -> Result<(), StoreError> {
+        modules::deployment_refuse(&mut *self.admin.lock().await, deployment, reason).await
+    }
+
+    async fn module_read(&self, digest: ModuleDigest) -> Result<Option<Vec<u8>>, StoreError> {
+        modules::module_read(&mut *self.admin.lock().await, digest).await
+    }
+
+    async fn catalogue(&self) -> Result<Catalogue, StoreError> {
+        catalogue::catalogue(&mut *self.admin.lock().await).await
+    }
+
+    async fn prepare(&self, sql: &str) -> Result<(), StatementError> {
+        catalogue::prepare(&mut *self.admin.lock().await, sql).await
+    }
+
+    async fn local_offer(&self, source: &str, messages: &[Message]) -> Result<u64, StoreError> {
+        queues::local_offer(&mut *self.admin.lock().await, source, messages).await
+    }
+
+    async fn local_claim(
+        &self,
+        source: &str,
+        max: usize,
+        token: LeaseToken,
+        lease: Duration,
+    ) -> Result<Vec<LocalMessage>, StoreError> {
+        queues::local_claim(&mut *self.admin.lock().await, source, max, token, lease).await
+    }
+
+    async fn local_renew(&self, tokens: &[LeaseToken], lease: Duration) -> Result<(), StoreError> {
+        queues::local_renew(&mut *self.admin.lock().await, tokens, lease).await
+    }
+
+    async fn next_due_us(&self) -> Result<Option<i64>, StoreError> {
+        queues::next_due_us(&mut *self.admin.lock().await).await
+    }
+
+    async fn held_claim(
+        &self,
+        handler: HandlerId,
+        max: usize,
+        token: LeaseToken,
+        lease: Duration,
+    ) -> Result<Vec<ClaimedRow>, StoreError> {
+        queues::held_claim(&mut *self.admin.lock().await, handler, max, token, lease).await
+    }
+
+    async fn held_list(&self, filter: &HeldFilter) -> Result<Vec<HeldRow>, StoreError> {
+        stories::held_list(&mut *self.admin.lock().await, filter).await
+    }
+
+    async fn held_show(&self, held: HeldId) -> Result<Option<HeldStory>, StoreError> {
+        stories::held_show(&mut *self.admin.lock().await, held).await
+    }
+
+    async fn trace(&self, handler: HandlerId, key: &BusinessKey) -> Result<KeyStory, StoreError> {
+        stories::trace(&mut *self.admin.lock().await, handler, key).await
+    }
+
+    async fn tallies(&self) -> Result<Vec<(HandlerId, Verdict, u64)>, StoreError> {
+        stories::tallies(&mut *self.admin.lock().await).await
+    }
+
+    async fn gauges(&self) -> Result<Gauges, StoreError> {
+        stories::gauges(&mut *self.admin.lock().await).await
+    }
+
+    async fn close(&self) {
+        let mut admin = self.admin.lock().await;
+        // A checkpoint leaves one tidy file behind; without it the next start does it.
+        let _ = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *admin).await;
+    }
+}

@@ -1,0 +1,190 @@
+//! Rows that are taken under a lease: messages of local sources, parked rows.
+
+use std::time::Duration;
+
+use oncebox_core::{
+    ids::{BusinessKey, Fingerprint, LeaseToken},
+    life::HeldState,
+    message::Message,
+};
+use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqliteConnection, sqlite::SqliteRow};
+
+use super::{NOW_US, errors::store_error};
+use crate::store::{
+    ClaimedRow, HandlerId, HeldId, LocalId, LocalMessage, RuleId, StoreError, decode_message, encode_headers,
+};
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn count(max: usize) -> i64 {
+    i64::try_from(max).unwrap_or(i64::MAX)
+}
+
+pub(super) async fn local_offer(
+    connection: &mut SqliteConnection,
+    source: &str,
+    messages: &[Message],
+) -> Result<u64, StoreError> {
+    let wrap = |error| store_error("local offer", &error);
+    let sql = format!(
+        "INSERT INTO ob_local (source, due_at, headers, payload, received_at) VALUES (?, {NOW_US}, ?, ?, {NOW_US})"
+    );
+    let mut tx = connection.begin_with("BEGIN IMMEDIATE").await.map_err(wrap)?;
+    for message in messages {
+        sqlx::query(AssertSqlSafe(sql.as_str()))
+            .bind(source)
+            .bind(encode_headers(message))
+            .bind(&message.body)
+            .execute(&mut *tx)
+            .await
+            .map_err(wrap)?;
+    }
+    tx.commit().await.map_err(wrap)?;
+    Ok(messages.len() as u64)
+}
+
+pub(super) async fn local_claim(
+    connection: &mut SqliteConnection,
+    source: &str,
+    max: usize,
+    token: LeaseToken,
+    lease: Duration,
+) -> Result<Vec<LocalMessage>, StoreError> {
+    let wrap = |error| store_error("local claim", &error);
+    // A read first: an idle look must not take the one writer's place.
+    let due = format!("SELECT 1 FROM ob_local WHERE source = ? AND due_at <= {NOW_US} LIMIT 1");
+    if sqlx::query(AssertSqlSafe(due)).bind(source).fetch_optional(&mut *connection).await.map_err(wrap)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let sql = format!(
+        "UPDATE ob_local SET lease_token = ?1, due_at = {NOW_US} + ?2, deliveries = deliveries + 1
+         WHERE local_id IN (
+           SELECT local_id FROM ob_local WHERE source = ?3 AND due_at <= {NOW_US} ORDER BY due_at, local_id LIMIT ?4)
+         RETURNING local_id, headers, payload, hops, deliveries, received_at"
+    );
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(token.as_bytes())
+        .bind(micros(lease))
+        .bind(source)
+        .bind(count(max))
+        .fetch_all(connection)
+        .await
+        .map_err(wrap)?;
+    let mut messages = rows.iter().map(local_message).collect::<Result<Vec<_>, _>>()?;
+    messages.sort_by_key(|message| message.id);
+    Ok(messages)
+}
+
+fn local_message(row: &SqliteRow) -> Result<LocalMessage, StoreError> {
+    let wrap = |error| store_error("local row", &error);
+    let message = decode_message(row.try_get(1).map_err(wrap)?, row.try_get(2).map_err(wrap)?)
+        .map_err(|message| StoreError::Corrupt { table: "ob_local", message })?;
+    Ok(LocalMessage {
+        id: LocalId(row.try_get(0).map_err(wrap)?),
+        message,
+        hops: row.try_get(3).map_err(wrap)?,
+        deliveries: row.try_get(4).map_err(wrap)?,
+        received_us: row.try_get(5).map_err(wrap)?,
+    })
+}
+
+pub(super) async fn local_renew(
+    connection: &mut SqliteConnection,
+    tokens: &[LeaseToken],
+    lease: Duration,
+) -> Result<(), StoreError> {
+    let wrap = |error| store_error("local renew", &error);
+    let sql = format!("UPDATE ob_local SET due_at = {NOW_US} + ? WHERE lease_token = ?");
+    let mut tx = connection.begin_with("BEGIN IMMEDIATE").await.map_err(wrap)?;
+    for token in tokens {
+        sqlx::query(AssertSqlSafe(sql.as_str()))
+            .bind(micros(lease))
+            .bind(token.as_bytes())
+            .execute(&mut *tx)
+            .await
+            .map_err(wrap)?;
+    }
+    tx.commit().await.map_err(wrap)
+}
+
+pub(super) async fn next_due_us(connection: &mut SqliteConnection) -> Result<Option<i64>, StoreError> {
+    sqlx::query(
+        "SELECT min(due) FROM (
+           SELECT min(due_at) AS due FROM ob_held WHERE state = 0 UNION ALL SELECT min(due_at) FROM ob_local)",
+    )
+    .fetch_one(connection)
+    .await
+    .and_then(|row| row.try_get(0))
+    .map_err(|error| store_error("next due", &error))
+}
+
+pub(super) async fn held_claim(
+    connection: &mut SqliteConnection,
+    handler: HandlerId,
+    max: usize,
+    token: LeaseToken,
+    lease: Duration,
+) -> Result<Vec<ClaimedRow>, StoreError> {
+    let wrap = |error| store_error("held claim", &error);
+    let parked = HeldState::Parked.number();
+    let due =
+        format!("SELECT 1 FROM ob_held WHERE handler_id = ? AND state = {parked} AND due_at <= {NOW_US} LIMIT 1");
+    if sqlx::query(AssertSqlSafe(due)).bind(handler.0).fetch_optional(&mut *connection).await.map_err(wrap)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut tx = connection.begin_with("BEGIN IMMEDIATE").await.map_err(wrap)?;
+    let claim = format!(
+        "UPDATE ob_held SET lease_token = ?1, due_at = {NOW_US} + ?2
+         WHERE held_id IN (
+           SELECT held_id FROM ob_held WHERE handler_id = ?3 AND state = {parked} AND due_at <= {NOW_US}
+           ORDER BY due_at, held_id LIMIT ?4)"
+    );
+    sqlx::query(AssertSqlSafe(claim))
+        .bind(token.as_bytes())
+        .bind(micros(lease))
+        .bind(handler.0)
+        .bind(count(max))
+        .execute(&mut *tx)
+        .await
+        .map_err(wrap)?;
+    let rows = sqlx::query(
+        "SELECT h.held_id, h.business_key, h.fingerprint, h.rule_id, h.attempts, h.attempts_short, h.generation,
+           h.source, h.hops, h.received_at, b.headers, b.payload
+         FROM ob_held AS h
+         JOIN ob_body AS b ON b.held_id = h.held_id
+           AND b.revision = (SELECT max(revision) FROM ob_body WHERE held_id = h.held_id)
+         WHERE h.handler_id = ? AND h.lease_token = ? ORDER BY h.held_id",
+    )
+    .bind(handler.0)
+    .bind(token.as_bytes())
+    .fetch_all(&mut *tx)
+    .await
+    .map_err(wrap)?;
+    tx.commit().await.map_err(wrap)?;
+    rows.iter().map(claimed_row).collect()
+}
+
+fn claimed_row(row: &SqliteRow) -> Result<ClaimedRow, StoreError> {
+    let wrap = |error| store_error("held row", &error);
+    let corrupt = |message: String| StoreError::Corrupt { table: "ob_held", message };
+    let key: Option<Vec<u8>> = row.try_get(1).map_err(wrap)?;
+    let fingerprint: Option<&[u8]> = row.try_get(2).map_err(wrap)?;
+    let rule: Option<i64> = row.try_get(3).map_err(wrap)?;
+    Ok(ClaimedRow {
+        held: HeldId(row.try_get(0).map_err(wrap)?),
+        key: key.map(BusinessKey::new).ok_or_else(|| corrupt("a parked row has no key".to_owned()))?,
+        fingerprint: fingerprint
+            .and_then(Fingerprint::from_slice)
+            .ok_or_else(|| corrupt("a parked row has no fingerprint".to_owned()))?,
+        rule: rule.map(RuleId).ok_or_else(|| corrupt("a parked row has no rule".to_owned()))?,
+        attempts: row.try_get(4).map_err(wrap)?,
+        attempts_short: row.try_get(5).map_err(wrap)?,
+        generation: row.try_get(6).map_err(wrap)?,
+        source: row.try_get(7).map_err(wrap)?,
+        hops: row.try_get(8).map_err(wrap)?,
+        received_us: row.try_get(9).map_err(wrap)?,
+        body: decode_message(row.try_get(10).map_err(wrap)?, row.try_get(11).map_err(wrap)?).map_err(corrupt)?,
+    })
+}

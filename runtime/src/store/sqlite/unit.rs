@@ -1,0 +1,536 @@
+//! A lane's connection and its unit of work. SQLite has one writer: `BEGIN IMMEDIATE` takes that right at once, so
+//! that rows which are read here cannot change before the commit; the locks of other stores are plain reads here.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use oncebox_core::{
+    ids::{BootId, BusinessKey, Fingerprint, LeaseToken},
+    life::{HeldState, InboxState, Verdict},
+    value::Value,
+};
+use sqlx::{
+    AssertSqlSafe, Column as _, Row as _, SqliteConnection, TypeInfo as _, ValueRef as _,
+    query::Query,
+    sqlite::{Sqlite, SqliteArguments, SqliteRow},
+};
+
+use super::{
+    NOW_US, admin,
+    errors::{statement_error, store_error},
+};
+use crate::store::{
+    HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
+    OutboxRow, QueryAnswer, RuleId, Savepoint, StatementError, StoreError, UnitOfWork, encode_headers,
+};
+
+/// One connection, owned by a lane.
+pub(super) struct SqliteLane {
+    connection: SqliteConnection,
+    /// A unit was begun and neither committed nor rolled back.
+    open: bool,
+}
+
+impl SqliteLane {
+    pub(super) fn new(connection: SqliteConnection) -> Self {
+        Self { connection, open: false }
+    }
+}
+
+#[async_trait]
+impl Lane for SqliteLane {
+    async fn inbox_look_up(&mut self, keys: &[InboxKey]) -> Result<Vec<InboxRow>, StoreError> {
+        // One text for any number of keys, so that the statement cache keeps it.
+        let asked: Vec<(i64, String)> = keys.iter().map(|(handler, key)| (handler.0, hex(key.as_bytes()))).collect();
+        let asked = serde_json::to_string(&asked).unwrap_or_default();
+        let rows = sqlx::query(
+            "SELECT i.handler_id, i.business_key, i.state, i.fingerprint, i.rule_id, i.token, i.generation
+             FROM json_each(?1) AS asked
+             JOIN ob_inbox AS i
+               ON i.handler_id = asked.value ->> 0 AND i.business_key = unhex(asked.value ->> 1)",
+        )
+        .bind(asked)
+        .fetch_all(&mut self.connection)
+        .await
+        .map_err(|error| store_error("inbox look-up", &error))?;
+        rows.iter().map(inbox_row).collect()
+    }
+
+    async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError> {
+        if self.open {
+            self.run("ROLLBACK").await?;
+            self.open = false;
+        }
+        self.run("BEGIN IMMEDIATE").await?;
+        self.open = true;
+        Ok(Box::new(SqliteUnit { lane: self }))
+    }
+}
+
+impl SqliteLane {
+    async fn run(&mut self, sql: &'static str) -> Result<(), StoreError> {
+        sqlx::query(sql).execute(&mut self.connection).await.map(|_| ()).map_err(|error| store_error(sql, &error))
+    }
+}
+
+/// The open transaction of a lane's connection.
+struct SqliteUnit<'a> {
+    lane: &'a mut SqliteLane,
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+fn corrupt(message: &str) -> StoreError {
+    StoreError::Corrupt { table: "ob_inbox", message: message.to_owned() }
+}
+
+fn inbox_row(row: &SqliteRow) -> Result<InboxRow, StoreError> {
+    let wrap = |error| store_error("inbox row", &error);
+    let state: u8 = row.try_get(2).map_err(wrap)?;
+    let fingerprint: &[u8] = row.try_get(3).map_err(wrap)?;
+    let token: &[u8] = row.try_get(5).map_err(wrap)?;
+    Ok(InboxRow {
+        handler: HandlerId(row.try_get(0).map_err(wrap)?),
+        key: BusinessKey::new(row.try_get::<Vec<u8>, _>(1).map_err(wrap)?),
+        state: InboxState::from_number(state).ok_or_else(|| corrupt("unknown state"))?,
+        fingerprint: Fingerprint::from_slice(fingerprint).ok_or_else(|| corrupt("fingerprint is not 32 bytes"))?,
+        rule: RuleId(row.try_get(4).map_err(wrap)?),
+        token: LeaseToken::from_slice(token).ok_or_else(|| corrupt("token is not 16 bytes"))?,
+        generation: row.try_get(6).map_err(wrap)?,
+    })
+}
+
+#[async_trait]
+impl UnitOfWork for SqliteUnit<'_> {
+    async fn now_us(&mut self) -> Result<i64, StoreError> {
+        admin::now_us(&mut self.lane.connection).await
+    }
+
+    async fn inbox_insert(&mut self, token: LeaseToken, rows: &[NewInbox]) -> Result<Vec<InboxRow>, StoreError> {
+        let sql: AssertSqlSafe<Arc<str>> = AssertSqlSafe(inbox_insert_sql());
+        let mut found = Vec::with_capacity(rows.len());
+        for new in rows {
+            let row = sqlx::query(sql.clone())
+                .bind(new.handler.0)
+                .bind(new.key.as_bytes())
+                .bind(new.fingerprint.as_bytes())
+                .bind(new.rule.0)
+                .bind(token.as_bytes())
+                .bind(new.deployment.0)
+                .bind(&new.event_id)
+                .bind(&*new.source)
+                .bind(new.traceparent.as_deref())
+                .bind(new.received_us)
+                .fetch_one(&mut self.lane.connection)
+                .await
+                .map_err(|error| store_error("inbox insert", &error))?;
+            found.push(inbox_row(&row)?);
+        }
+        Ok(found)
+    }
+
+    async fn inbox_lock(&mut self, keys: &[InboxKey]) -> Result<Vec<Option<InboxRow>>, StoreError> {
+        let rows = self.lane.inbox_look_up(keys).await?;
+        Ok(keys.iter().map(|(h, k)| rows.iter().find(|row| row.handler == *h && row.key == *k).cloned()).collect())
+    }
+
+    async fn inbox_delete(&mut self, token: LeaseToken, keys: &[InboxKey]) -> Result<(), StoreError> {
+        for (handler, key) in keys {
+            sqlx::query("DELETE FROM ob_inbox WHERE handler_id = ? AND business_key = ? AND token = ?")
+                .bind(handler.0)
+                .bind(key.as_bytes())
+                .bind(token.as_bytes())
+                .execute(&mut self.lane.connection)
+                .await
+                .map_err(|error| store_error("inbox delete", &error))?;
+        }
+        Ok(())
+    }
+
+    async fn inbox_mark(&mut self, marks: &[InboxMark]) -> Result<(), StoreError> {
+        let sql: Arc<str> = format!(
+            "UPDATE ob_inbox SET state = ?, deployment_id = ?, attempts = ?, code = ?, result = ?, decided_at = {NOW_US}
+             WHERE handler_id = ? AND business_key = ?"
+        )
+        .into();
+        for mark in marks {
+            let done = sqlx::query(AssertSqlSafe(sql.clone()))
+                .bind(mark.state.number())
+                .bind(mark.deployment.map(|d| d.0))
+                .bind(mark.attempts)
+                .bind(mark.code.as_deref())
+                .bind(mark.result.as_deref())
+                .bind(mark.handler.0)
+                .bind(mark.key.as_bytes())
+                .execute(&mut self.lane.connection)
+                .await
+                .map_err(|error| store_error("inbox mark", &error))?;
+            if done.rows_affected() != 1 {
+                return Err(corrupt(&format!("the row of key {} is gone inside its own unit of work", mark.key)));
+            }
+        }
+        Ok(())
+    }
+
+    async fn held_lock(&mut self, claims: &[(HeldId, LeaseToken)]) -> Result<Vec<bool>, StoreError> {
+        let mut ours = Vec::with_capacity(claims.len());
+        for (held, token) in claims {
+            let row = sqlx::query("SELECT 1 FROM ob_held WHERE held_id = ? AND lease_token = ? AND state = 0")
+                .bind(held.0)
+                .bind(token.as_bytes())
+                .fetch_optional(&mut self.lane.connection)
+                .await
+                .map_err(|error| store_error("held lock", &error))?;
+            ours.push(row.is_some());
+        }
+        Ok(ours)
+    }
+
+    async fn savepoint(&mut self, name: Savepoint) -> Result<(), StoreError> {
+        self.lane
+            .run(match name {
+                Savepoint::Marks => "SAVEPOINT ob_marks",
+                Savepoint::Event => "SAVEPOINT ob_event",
+            })
+            .await
+    }
+
+    async fn rollback_to(&mut self, name: Savepoint) -> Result<(), StoreError> {
+        self.lane
+            .run(match name {
+                Savepoint::Marks => "ROLLBACK TO ob_marks",
+                Savepoint::Event => "ROLLBACK TO ob_event",
+            })
+            .await
+    }
+
+    async fn release(&mut self, name: Savepoint) -> Result<(), StoreError> {
+        self.lane
+            .run(match name {
+                Savepoint::Marks => "RELEASE ob_marks",
+                Savepoint::Event => "RELEASE ob_event",
+            })
+            .await
+    }
+
+    async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError> {
+        bound(sql, params)?
+            .execute(&mut self.lane.connection)
+            .await
+            .map(|done| done.rows_affected())
+            .map_err(|error| statement_error(&error))
+    }
+
+    async fn query(&mut self, sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError> {
+        use futures_util::TryStreamExt as _;
+        let wanted = usize::try_from(rows_max).unwrap_or(usize::MAX).saturating_add(1);
+        let mut answer = QueryAnswer::default();
+        let mut rows = bound(sql, params)?.fetch(&mut self.lane.connection);
+        while let Some(row) = rows.try_next().await.map_err(|error| statement_error(&error))? {
+            if answer.columns.is_empty() {
+                answer.columns = row.columns().iter().map(|column| column.name().to_owned()).collect();
+            }
+            answer.rows.push((0..row.len()).map(|at| decoded(&row, at)).collect::<Result<_, _>>()?);
+            if answer.rows.len() == wanted {
+                break;
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn outbox_insert(&mut self, rows: &[OutboxRow]) -> Result<(), StoreError> {
+        let sql: Arc<str> = format!(
+            "INSERT INTO ob_outbox (event_id, destination, state, handler_id, business_key, generation, position,
+               ordering_key, event_type, subject, content_type, data_schema, attributes, headers, payload, traceparent,
+               due_at, created_at)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {NOW_US})"
+        )
+        .into();
+        for row in rows {
+            let headers = oncebox_core::message::Message { headers: row.headers.clone(), ..Default::default() };
+            sqlx::query(AssertSqlSafe(sql.clone()))
+                .bind(&row.event_id)
+                .bind(&row.destination)
+                .bind(row.state.number())
+                .bind(row.handler.0)
+                .bind(row.key.as_bytes())
+                .bind(row.generation)
+                .bind(row.position)
+                .bind(row.ordering_key.as_deref())
+                .bind(&row.event_type)
+                .bind(row.subject.as_deref())
+                .bind(row.content_type.as_deref())
+                .bind(row.schema.as_deref())
+                .bind(serde_json::to_vec(&row.attributes).unwrap_or_default())
+                .bind(encode_headers(&headers))
+                .bind(&row.payload)
+                .bind(row.traceparent.as_deref())
+                .bind(row.due_us)
+                .execute(&mut self.lane.connection)
+                .await
+                .map_err(|error| store_error("outbox insert", &error))?;
+        }
+        Ok(())
+    }
+
+    async fn local_insert(&mut self, rows: &[NewLocal]) -> Result<(), StoreError> {
+        let sql: Arc<str> = format!(
+            "INSERT INTO ob_local (source, due_at, hops, headers, payload, received_at) VALUES (?, ?, ?, ?, ?, {NOW_US})"
+        )
+        .into();
+        for row in rows {
+            sqlx::query(AssertSqlSafe(sql.clone()))
+                .bind(&row.source)
+                .bind(row.due_us)
+                .bind(row.hops)
+                .bind(encode_headers(&row.message))
+                .bind(&row.message.body)
+                .execute(&mut self.lane.connection)
+                .await
+                .map_err(|error| store_error("local insert", &error))?;
+        }
+        Ok(())
+    }
+
+    async fn local_settle(&mut self, messages: &[(LocalId, LeaseToken)]) -> Result<Vec<LocalId>, StoreError> {
+        let mut lost = Vec::new();
+        for (id, token) in messages {
+            let done = sqlx::query("DELETE FROM ob_local WHERE local_id = ? AND lease_token = ?")
+                .bind(id.0)
+                .bind(token.as_bytes())
+                .execute(&mut self.lane.connection)
+                .await
+                .map_err(|error| store_error("local settle", &error))?;
+            if done.rows_affected() != 1 {
+                lost.push(*id);
+            }
+        }
+        Ok(lost)
+    }
+
+    async fn held_insert(&mut self, rows: &[NewHeld]) -> Result<Vec<HeldId>, StoreError> {
+        let mut ids = Vec::with_capacity(rows.len());
+        for row in rows {
+            ids.push(held_insert(&mut self.lane.connection, row).await.map_err(|e| store_error("held insert", &e))?);
+        }
+        Ok(ids)
+    }
+
+    async fn held_mark(&mut self, marks: &[HeldMark]) -> Result<(), StoreError> {
+        let sql: Arc<str> = format!(
+            "UPDATE ob_held SET state = ?, due_at = ?, lease_token = NULL, attempts = ?, attempts_short = ?,
+               class = coalesce(?, class), code = coalesce(?, code), message = coalesce(?, message),
+               deployment_id = coalesce(?, deployment_id), changed_at = {NOW_US}
+             WHERE held_id = ? AND lease_token = ?"
+        )
+        .into();
+        for mark in marks {
+            let why = mark.why.as_ref();
+            let done = sqlx::query(AssertSqlSafe(sql.clone()))
+                .bind(mark.state.number())
+                .bind(mark.due_us)
+                .bind(mark.attempts)
+                .bind(mark.attempts_short)
+                .bind(why.map(|(class, _, _)| class.number()))
+                .bind(why.map(|(_, code, _)| code.as_str()))
+                .bind(why.map(|(_, _, message)| message.as_str()))
+                .bind(mark.deployment.map(|d| d.0))
+                .bind(mark.held.0)
+                .bind(mark.token.as_bytes())
+                .execute(&mut self.lane.connection)
+                .await
+                .map_err(|error| store_error("held mark", &error))?;
+            if done.rows_affected() != 1 {
+                return Err(StoreError::LeaseLost { held: mark.held.0 });
+            }
+        }
+        Ok(())
+    }
+
+    async fn attempt_insert(&mut self, rows: &[NewAttempt]) -> Result<(), StoreError> {
+        for row in rows {
+            sqlx::query(
+                "INSERT INTO ob_attempt (held_id, generation, attempt, boot_id, deployment_id, started_at, ended_at,
+                   class, code, message, backtrace)
+                 SELECT ?1, ?2, coalesce(max(attempt), 0) + 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10
+                 FROM ob_attempt WHERE held_id = ?1 AND generation = ?2",
+            )
+            .bind(row.held.0)
+            .bind(row.generation)
+            .bind(row.boot.as_bytes())
+            .bind(row.deployment.map(|d| d.0))
+            .bind(row.started_us)
+            .bind(row.ended_us)
+            .bind(row.class.number())
+            .bind(&row.code)
+            .bind(&row.message)
+            .bind(row.backtrace.as_deref())
+            .execute(&mut self.lane.connection)
+            .await
+            .map_err(|error| store_error("attempt insert", &error))?;
+        }
+        Ok(())
+    }
+
+    async fn tally_add(
+        &mut self,
+        boot: BootId,
+        lane: u16,
+        counts: &[(HandlerId, Verdict, u64)],
+    ) -> Result<(), StoreError> {
+        let sql: Arc<str> = format!(
+            "INSERT INTO ob_tally (boot_id, lane, handler_id, verdict, n, at) VALUES (?, ?, ?, ?, ?, {NOW_US})
+             ON CONFLICT (boot_id, lane, handler_id, verdict) DO UPDATE SET n = n + excluded.n, at = excluded.at"
+        )
+        .into();
+        for (handler, verdict, n) in counts {
+            sqlx::query(AssertSqlSafe(sql.clone()))
+                .bind(boot.as_bytes())
+                .bind(lane)
+                .bind(handler.0)
+                .bind(verdict.number())
+                .bind(i64::try_from(*n).unwrap_or(i64::MAX))
+                .execute(&mut self.lane.connection)
+                .await
+                .map_err(|error| store_error("tally add", &error))?;
+        }
+        Ok(())
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        self.lane.run("COMMIT").await?;
+        self.lane.open = false;
+        Ok(())
+    }
+
+    async fn rollback(self: Box<Self>) -> Result<(), StoreError> {
+        self.lane.run("ROLLBACK").await?;
+        self.lane.open = false;
+        Ok(())
+    }
+}
+
+fn inbox_insert_sql() -> Arc<str> {
+    format!(
+        "INSERT INTO ob_inbox (handler_id, business_key, state, fingerprint, rule_id, token, deployment_id, attempts,
+           event_id, source, traceparent, received_at, decided_at)
+         VALUES (?, ?, 0, ?, ?, ?, ?, 1, ?, ?, ?, ?, {NOW_US})
+         ON CONFLICT (handler_id, business_key) DO UPDATE SET duplicates = duplicates + 1, duplicate_at = {NOW_US}
+         RETURNING handler_id, business_key, state, fingerprint, rule_id, token, generation"
+    )
+    .into()
+}
+
+/// A row of the same identity is counted; one that was resolved is opened again with its new state, body and due time.
+async fn held_insert(connection: &mut SqliteConnection, row: &NewHeld) -> Result<HeldId, sqlx::Error> {
+    let resolved = HeldState::Resolved.number();
+    let sql = format!(
+        "INSERT INTO ob_held (identity, handler_id, state, business_key, due_at, attempts, attempts_short, class, code,
+           message, fingerprint, rule_id, deployment_id, source, hops, event_id, event_type, event_time, received_at,
+           changed_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {NOW_US})
+         ON CONFLICT (identity) DO UPDATE SET
+           times = times + 1, changed_at = excluded.changed_at,
+           due_at = CASE WHEN state = {resolved} THEN excluded.due_at ELSE due_at END,
+           lease_token = CASE WHEN state = {resolved} THEN NULL ELSE lease_token END,
+           attempts = CASE WHEN state = {resolved} THEN excluded.attempts ELSE attempts END,
+           attempts_short = CASE WHEN state = {resolved} THEN excluded.attempts_short ELSE attempts_short END,
+           class = excluded.class, code = excluded.code, message = excluded.message,
+           state = CASE WHEN state = {resolved} THEN excluded.state ELSE state END
+         RETURNING held_id"
+    );
+    let held: i64 = sqlx::query(AssertSqlSafe(sql))
+        .bind(row.identity.as_bytes())
+        .bind(row.handler.0)
+        .bind(row.state.number())
+        .bind(row.key.as_ref().map(BusinessKey::as_bytes))
+        .bind(row.due_us)
+        .bind(row.attempts)
+        .bind(row.attempts_short)
+        .bind(row.class.number())
+        .bind(&row.code)
+        .bind(&row.message)
+        .bind(row.fingerprint.as_ref().map(Fingerprint::as_bytes))
+        .bind(row.rule.map(|rule| rule.0))
+        .bind(row.deployment.map(|d| d.0))
+        .bind(&*row.source)
+        .bind(row.hops)
+        .bind(row.event_id.as_deref())
+        .bind(row.event_type.as_deref())
+        .bind(row.event_time_us)
+        .bind(row.received_us)
+        .fetch_one(&mut *connection)
+        .await?
+        .try_get(0)?;
+    let body = format!(
+        "INSERT INTO ob_body (held_id, revision, headers, payload, at) VALUES (?, 0, ?, ?, {NOW_US})
+         ON CONFLICT (held_id, revision) DO NOTHING"
+    );
+    sqlx::query(AssertSqlSafe(body))
+        .bind(held)
+        .bind(encode_headers(&row.body))
+        .bind(&row.body.body)
+        .execute(connection)
+        .await?;
+    Ok(HeldId(held))
+}
+
+type Bound<'q> = Query<'q, Sqlite, SqliteArguments>;
+
+/// Binds a plugin's values. What SQLite cannot keep exactly is refused here, by name.
+fn bound<'q>(sql: &Arc<str>, params: &'q [Value]) -> Result<Bound<'q>, StatementError> {
+    let mut query = sqlx::query(AssertSqlSafe(sql.clone()));
+    for (index, value) in params.iter().enumerate() {
+        query = match value {
+            Value::Null => query.bind(None::<i64>),
+            Value::Boolean(flag) => query.bind(*flag),
+            Value::Signed(number) => query.bind(*number),
+            Value::Unsigned(number) => query.bind(i64::try_from(*number).map_err(|_| {
+                inexact(index, format!("{number} is above {}, the largest integer of the embedded store", i64::MAX))
+            })?),
+            Value::Float(number) => query.bind(*number),
+            Value::Decimal(text) => {
+                let digits = text.bytes().filter(u8::is_ascii_digit).count();
+                if digits > 15 {
+                    return Err(inexact(index, format!("a decimal of {digits} digits: the embedded store keeps 15")));
+                }
+                query.bind(text.as_str())
+            }
+            Value::Text(text) | Value::Date(text) | Value::Time(text) | Value::Datetime(text) | Value::Json(text) => {
+                query.bind(text.as_str())
+            }
+            Value::Bytes(bytes) => query.bind(bytes.as_slice()),
+        };
+    }
+    Ok(query)
+}
+
+fn inexact(index: usize, why: String) -> StatementError {
+    StatementError {
+        class: oncebox_core::failure::Class::Data,
+        number: Some(1264),
+        code: "out-of-range",
+        message: format!("parameter {}: {why}", index + 1),
+    }
+}
+
+fn decoded(row: &SqliteRow, at: usize) -> Result<Value, StatementError> {
+    let wrap = |error: sqlx::Error| statement_error(&error);
+    let raw = row.try_get_raw(at).map_err(wrap)?;
+    if raw.is_null() {
+        return Ok(Value::Null);
+    }
+    let kind = raw.type_info().name().to_owned();
+    match kind.as_str() {
+        "REAL" => row.try_get_unchecked(at).map(Value::Float).map_err(wrap),
+        "TEXT" | "DATE" | "TIME" | "DATETIME" => row.try_get_unchecked(at).map(Value::Text).map_err(wrap),
+        "BLOB" => row.try_get_unchecked(at).map(Value::Bytes).map_err(wrap),
+        _ => row.try_get_unchecked(at).map(Value::Signed).map_err(wrap),
+    }
+}
