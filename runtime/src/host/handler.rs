@@ -1,0 +1,144 @@
+//! A handler of a tenant and what serves it now.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use oncebox_core::{
+    config,
+    manifest::{Integers, Reaction, RowExpectation},
+    retry::RetryPolicy,
+    rule::Rule,
+};
+
+use crate::{
+    plugin::{Module, RunLimits},
+    store::{DeploymentId, HandlerId, RuleId},
+};
+
+/// A statement, ready to run: the author's text, byte for byte, and what its answers mean.
+#[derive(Debug, Clone)]
+pub struct ReadyStatement {
+    /// The text for this tenant's store.
+    pub sql: Arc<str>,
+    /// What it must match.
+    pub rows: RowExpectation,
+    /// What another count means.
+    pub mismatch: Reaction,
+    /// What a server error means, by MySQL's number.
+    pub errors: BTreeMap<u32, Reaction>,
+}
+
+/// A query, ready to run.
+#[derive(Debug, Clone)]
+pub struct ReadyQuery {
+    /// The text for this tenant's store.
+    pub sql: Arc<str>,
+    /// Rows that the answer may have.
+    pub rows_max: u32,
+    /// Bytes that the answer may have.
+    pub bytes_max: u64,
+    /// How integers reach the guest.
+    pub integers: Integers,
+}
+
+/// A destination of the manifest, bound to one of the tenant's.
+#[derive(Debug, Clone)]
+pub struct BoundDestination {
+    /// The tenant's name of it.
+    pub name: String,
+    /// What it is.
+    pub kind: config::Destination,
+    /// The CloudEvents source of events sent there: `/oncebox/TENANT/HANDLER`.
+    pub source_uri: String,
+}
+
+/// A deployment that this host has made ready: it never changes, and a batch ends on the one that it began with.
+pub struct Deployed {
+    /// The row of `ob_deployment`.
+    pub id: DeploymentId,
+    /// The sandboxed module.
+    pub module: Arc<Module>,
+    /// The rule in force.
+    pub rule_id: RuleId,
+    /// The same, parsed.
+    pub rule: Rule,
+    /// Every rule that the handler ever had: an inbox row is compared by its own.
+    pub rules: BTreeMap<RuleId, Rule>,
+    /// Limits of a run.
+    pub limits: Arc<RunLimits>,
+    /// What is done with failures.
+    pub retry: RetryPolicy,
+    /// Values for the plugin.
+    pub config: Arc<BTreeMap<String, String>>,
+    /// Statements by name.
+    pub statements: BTreeMap<String, ReadyStatement>,
+    /// Queries by name; any of them makes the handler run inside the unit of work.
+    pub queries: BTreeMap<String, ReadyQuery>,
+    /// Destinations by the manifest's name.
+    pub destinations: BTreeMap<String, BoundDestination>,
+}
+
+impl Deployed {
+    /// Whether it runs inside the open unit of work.
+    #[must_use]
+    pub fn has_queries(&self) -> bool {
+        !self.queries.is_empty()
+    }
+}
+
+/// Runs in a row that must be quick before a slow handler counts as quick again.
+const QUICK_RUNS: u32 = 16;
+
+/// A handler of a tenant.
+pub struct Handler {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its row.
+    pub id: HandlerId,
+    /// What the operator says of it.
+    pub settings: config::Handler,
+    current: RwLock<Option<Arc<Deployed>>>,
+    /// Quick runs that are still missing; 0: not slow.
+    slow: AtomicU32,
+}
+
+impl Handler {
+    /// A handler that nothing serves yet.
+    #[must_use]
+    pub fn new(name: &str, id: HandlerId, settings: config::Handler) -> Self {
+        Self { name: name.into(), id, settings, current: RwLock::new(None), slow: AtomicU32::new(0) }
+    }
+
+    /// The deployment that serves it now.
+    #[must_use]
+    pub fn current(&self) -> Option<Arc<Deployed>> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Lets a ready deployment serve from now on.
+    pub fn serve(&self, deployed: Arc<Deployed>) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(deployed);
+        self.slow.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether its deliveries go to a slow lane.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        self.slow.load(Ordering::Relaxed) > 0
+    }
+
+    /// Notes that a run left its batch.
+    pub fn was_slow(&self) {
+        self.slow.store(QUICK_RUNS, Ordering::Relaxed);
+    }
+
+    /// Notes that a run was over in good time.
+    pub fn was_quick(&self) {
+        let _ = self.slow.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |missing| missing.checked_sub(1));
+    }
+}

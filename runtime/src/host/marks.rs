@@ -1,0 +1,393 @@
+//! All that a unit of work writes beside the staged writes: marks of events that are not applied, held rows, attempts,
+//! outgoing events and the books.
+
+use std::collections::BTreeMap;
+
+use oncebox_core::{
+    config,
+    failure::{Class, Failure},
+    identify::{held_identity_of_key, held_identity_of_message},
+    life::{HeldChange, HeldState, InboxState, Step, Verdict},
+    message::{Header, Message},
+    retry::{Counted, Decision},
+};
+
+use super::{
+    delivery::{Delivery, Target},
+    handler::BoundDestination,
+    lane::LaneContext,
+    run::{Attempted, traceparent},
+    unit_of_work::End,
+};
+use crate::{
+    plugin::{Outcome, StagedEvent},
+    store::{
+        DeploymentId, HandlerId, HeldMark, InboxMark, InboxRow, NewAttempt, NewHeld, NewLocal, OutboxRow, OutboxState,
+        StoreError, UnitOfWork,
+    },
+};
+
+/// Longest sentence kept of a failure, in bytes.
+const MESSAGE_BYTES_MAX: usize = 4_096;
+
+/// What is to be written, in arrival order.
+pub(super) struct Marks {
+    /// The database's clock at the unit's begin.
+    pub(super) now_us: i64,
+    inbox: Vec<InboxMark>,
+    held: Vec<(NewHeld, Option<Run>)>,
+    claims: Vec<(HeldMark, Option<Run>)>,
+    outbox: Vec<OutboxRow>,
+    local: Vec<NewLocal>,
+    tally: BTreeMap<(HandlerId, Verdict), u64>,
+}
+
+/// A run that did not apply, before it is known to which row it belongs.
+struct Run {
+    generation: u32,
+    deployment: Option<DeploymentId>,
+    started_us: i64,
+    ended_us: i64,
+    failure: Failure,
+}
+
+impl Marks {
+    pub(super) fn new(now_us: i64) -> Self {
+        Self {
+            now_us,
+            inbox: Vec::new(),
+            held: Vec::new(),
+            claims: Vec::new(),
+            outbox: Vec::new(),
+            local: Vec::new(),
+            tally: BTreeMap::new(),
+        }
+    }
+
+    /// One more of a verdict.
+    pub(super) fn count(&mut self, handler: HandlerId, verdict: Verdict) {
+        *self.tally.entry((handler, verdict)).or_default() += 1;
+    }
+
+    /// The counts of the unit.
+    pub(super) fn tally(&self) -> Vec<(HandlerId, Verdict, u64)> {
+        self.tally.iter().map(|((handler, verdict), n)| (*handler, *verdict, *n)).collect()
+    }
+
+    /// Outgoing events go to local sources: their takers are woken after the commit.
+    pub(super) fn wakes_local(&self) -> bool {
+        !self.local.is_empty()
+    }
+
+    /// A message that has no key, for this handler or at all.
+    pub(super) fn poison(&mut self, delivery: &Delivery, failure: &Failure) {
+        let handler = delivery.handler_id();
+        let name = match &delivery.target {
+            Target::Handler(handler, _) => Some(&*handler.name),
+            Target::Nobody => None,
+        };
+        let identity = held_identity_of_message(&delivery.origin.source, name, &delivery.origin.hash);
+        let held = NewHeld {
+            identity,
+            handler,
+            state: HeldState::Poison,
+            key: None,
+            due_us: None,
+            attempts: 0,
+            attempts_short: 0,
+            fingerprint: None,
+            rule: None,
+            deployment: None,
+            ..held_base(delivery, failure)
+        };
+        self.held.push((held, None));
+        self.count(handler, Verdict::Dead);
+    }
+
+    /// A delivery whose key is there with another fingerprint.
+    pub(super) fn conflict(&mut self, delivery: &Delivery, row: &InboxRow) {
+        let (Ok(identity), Target::Handler(handler, deployed)) = (&delivery.identity, &delivery.target) else { return };
+        let message = format!(
+            "key {} is {} with fingerprint {}, this event has {}",
+            identity.key,
+            row.state.name(),
+            row.fingerprint,
+            identity.fingerprint
+        );
+        // No failure of an attempt: nothing ran. The class is the one of "not understood as the same fact".
+        let why = Failure::new(Class::Poison, "conflict", message);
+        let held = NewHeld {
+            identity: held_identity_of_key(&handler.name, &identity.key, &identity.fingerprint),
+            handler: handler.id,
+            state: HeldState::Conflict,
+            key: Some(identity.key.clone()),
+            due_us: None,
+            attempts: 0,
+            attempts_short: 0,
+            fingerprint: Some(identity.fingerprint),
+            rule: Some(deployed.rule_id),
+            deployment: None,
+            ..held_base(delivery, &why)
+        };
+        self.held.push((held, None));
+    }
+
+    /// An event that owns its key: first delivered now, or claimed.
+    pub(super) fn own(
+        &mut self,
+        delivery: &Delivery,
+        end: &End,
+        attempted: Option<&Attempted>,
+        decision: Option<Decision>,
+        step: Step,
+    ) {
+        let (Ok(identity), Target::Handler(handler, deployed)) = (&delivery.identity, &delivery.target) else { return };
+        let ran = attempted.map(|_| deployed.id);
+        let (counted, due_us) = match decision {
+            Some(Decision::Park { delay, counted }) => {
+                (counted, Some(self.now_us + i64::try_from(delay.as_micros()).unwrap_or(i64::MAX / 2)))
+            }
+            Some(Decision::Die { counted }) => (counted, None),
+            Some(Decision::Again) | None => (Counted { attempts: delivery.counted.attempts + 1, ..delivery.counted }, None),
+        };
+        let (code, result) = match (end, attempted) {
+            (End::Applied, Some(Attempted { outcome: Outcome::Applied { result, events, .. }, .. })) => {
+                for event in events {
+                    self.outgoing(delivery, event);
+                }
+                (None, result.clone())
+            }
+            (End::Applied, _) => (None, None),
+            (End::Skipped { code }, _) => (Some(code.clone()), None),
+            (End::Failed(failure), _) => (Some(failure.code.clone()), None),
+        };
+        // The row was inserted as applied at the first attempt: only that needs no mark.
+        if delivery.claim.is_some() || step.inbox != InboxState::Applied || result.is_some() {
+            self.inbox.push(InboxMark {
+                handler: handler.id,
+                key: identity.key.clone(),
+                state: step.inbox,
+                deployment: ran,
+                attempts: counted.attempts,
+                code,
+                result,
+            });
+        }
+        let failed = match end {
+            End::Failed(failure) => Some(failure),
+            End::Applied | End::Skipped { .. } => None,
+        };
+        let run = failed.zip(attempted).map(|(failure, attempted)| Run {
+            generation: delivery.claim.map_or(0, |claim| claim.generation),
+            deployment: ran,
+            started_us: attempted.started_us,
+            ended_us: attempted.ended_us,
+            failure: cut(failure),
+        });
+        match (step.held, delivery.claim) {
+            (HeldChange::None, _) | (HeldChange::Resolve, None) => {}
+            (HeldChange::Resolve, Some(claim)) => {
+                let mark = HeldMark {
+                    held: claim.held,
+                    token: claim.token,
+                    state: HeldState::Resolved,
+                    due_us: None,
+                    attempts: counted.attempts,
+                    attempts_short: counted.attempts_short,
+                    why: None,
+                    deployment: ran,
+                };
+                self.claims.push((mark, run));
+            }
+            (HeldChange::Hold(state), Some(claim)) => {
+                let mark = HeldMark {
+                    held: claim.held,
+                    token: claim.token,
+                    state,
+                    due_us,
+                    attempts: counted.attempts,
+                    attempts_short: counted.attempts_short,
+                    why: failed.map(cut).map(|failure| (failure.class, failure.code, failure.message)),
+                    deployment: ran,
+                };
+                self.claims.push((mark, run));
+            }
+            (HeldChange::Hold(state), None) => {
+                let Some(failure) = failed else { return };
+                let held = NewHeld {
+                    identity: held_identity_of_key(&handler.name, &identity.key, &identity.fingerprint),
+                    handler: handler.id,
+                    state,
+                    key: Some(identity.key.clone()),
+                    due_us,
+                    attempts: counted.attempts,
+                    attempts_short: counted.attempts_short,
+                    fingerprint: Some(identity.fingerprint),
+                    rule: Some(deployed.rule_id),
+                    deployment: ran,
+                    ..held_base(delivery, failure)
+                };
+                self.held.push((held, run));
+            }
+        }
+    }
+
+    fn outgoing(&mut self, delivery: &Delivery, event: &StagedEvent) {
+        let (Ok(identity), Target::Handler(handler, deployed)) = (&delivery.identity, &delivery.target) else { return };
+        let Some(BoundDestination { name, kind, source_uri }) = deployed.destinations.get(&event.destination) else { return };
+        let due_us = self.now_us.saturating_add_unsigned(event.delay_ms.unwrap_or(0).saturating_mul(1_000));
+        let traceparent = traceparent(delivery);
+        let state = match kind {
+            config::Destination::Local { source } => {
+                self.local.push(NewLocal {
+                    source: source.clone(),
+                    message: local_message(source_uri, event, traceparent.as_deref(), self.now_us),
+                    hops: delivery.origin.hops.saturating_add(1),
+                    due_us,
+                });
+                OutboxState::Confirmed
+            }
+            config::Destination::Table => OutboxState::Kept,
+        };
+        self.outbox.push(OutboxRow {
+            event_id: event.event_id.clone(),
+            destination: name.clone(),
+            state,
+            handler: handler.id,
+            key: identity.key.clone(),
+            generation: delivery.claim.map_or(0, |claim| claim.generation),
+            position: event.position,
+            ordering_key: event.ordering_key.clone(),
+            event_type: event.event_type.clone(),
+            subject: event.subject.clone(),
+            content_type: event.content_type.clone(),
+            schema: event.schema.clone(),
+            attributes: event.attributes.clone(),
+            headers: event.headers.clone(),
+            payload: event.payload.clone(),
+            traceparent,
+            due_us,
+        });
+    }
+
+    /// Writes it all: outgoing events, marks, held rows, attempts, the books.
+    pub(super) async fn write(&self, unit: &mut dyn UnitOfWork, lane: &LaneContext) -> Result<(), StoreError> {
+        unit.outbox_insert(&self.outbox).await?;
+        unit.local_insert(&self.local).await?;
+        unit.inbox_mark(&self.inbox).await?;
+        let rows: Vec<NewHeld> = self.held.iter().map(|(row, _)| row.clone()).collect();
+        let ids = unit.held_insert(&rows).await?;
+        let marks: Vec<HeldMark> = self.claims.iter().map(|(mark, _)| mark.clone()).collect();
+        unit.held_mark(&marks).await?;
+        let new = self.held.iter().zip(ids).map(|((_, run), held)| (held, run));
+        let claimed = self.claims.iter().map(|(mark, run)| (mark.held, run));
+        let attempts: Vec<NewAttempt> = new
+            .chain(claimed)
+            .filter_map(|(held, run)| run.as_ref().map(|run| (held, run)))
+            .map(|(held, run)| NewAttempt {
+                held,
+                generation: run.generation,
+                boot: lane.tenant.boot,
+                deployment: run.deployment,
+                started_us: run.started_us,
+                ended_us: run.ended_us,
+                class: run.failure.class,
+                code: run.failure.code.clone(),
+                message: run.failure.message.clone(),
+                backtrace: run.failure.backtrace.clone(),
+            })
+            .collect();
+        unit.attempt_insert(&attempts).await?;
+        unit.tally_add(lane.tenant.boot, lane.number, &self.tally()).await
+    }
+}
+
+/// What every held row says of its message; identity, state and counters are the caller's.
+fn held_base(delivery: &Delivery, why: &Failure) -> NewHeld {
+    let envelope = delivery.origin.envelope.as_ref();
+    let why = cut(why);
+    NewHeld {
+        identity: oncebox_core::ids::HeldIdentity([0; 32]),
+        handler: HandlerId::NONE,
+        state: HeldState::Poison,
+        key: None,
+        due_us: None,
+        attempts: 0,
+        attempts_short: 0,
+        class: why.class,
+        code: why.code,
+        message: why.message,
+        fingerprint: None,
+        rule: None,
+        deployment: None,
+        source: delivery.origin.source.clone(),
+        hops: delivery.origin.hops,
+        event_id: envelope.map(|envelope| envelope.id.clone()),
+        event_type: envelope.map(|envelope| envelope.event_type.clone()),
+        event_time_us: envelope.and_then(|envelope| envelope.time_us),
+        received_us: delivery.origin.received_us,
+        body: delivery.origin.message.clone(),
+    }
+}
+
+fn cut(failure: &Failure) -> Failure {
+    let mut failure = failure.clone();
+    let mut end = failure.message.len().min(MESSAGE_BYTES_MAX);
+    while !failure.message.is_char_boundary(end) {
+        end -= 1;
+    }
+    failure.message.truncate(end);
+    failure
+}
+
+/// An outgoing event as a local source gets it: CloudEvents in binary mode.
+fn local_message(source_uri: &str, event: &StagedEvent, traceparent: Option<&str>, now_us: i64) -> Message {
+    let mut headers = vec![
+        attribute("specversion", "1.0"),
+        attribute("id", &event.event_id),
+        attribute("source", source_uri),
+        attribute("type", &event.event_type),
+    ];
+    let time = jiff::Timestamp::from_microsecond(now_us).map(|time| time.to_string());
+    headers.extend(time.ok().map(|time| attribute("time", &time)));
+    headers.extend(event.subject.as_deref().map(|subject| attribute("subject", subject)));
+    headers.extend(event.schema.as_deref().map(|schema| attribute("dataschema", schema)));
+    headers.extend(event.headers.iter().cloned());
+    if let Some(traceparent) = traceparent
+        && !headers.iter().any(|header| header.name.eq_ignore_ascii_case("traceparent"))
+    {
+        headers.push(Header::new("traceparent", traceparent));
+    }
+    Message {
+        body: event.payload.clone(),
+        headers,
+        content_type: event.content_type.clone(),
+        properties: Vec::new(),
+        position: Vec::new(),
+    }
+}
+
+/// Percent-encoded as the CloudEvents HTTP binding asks (section 3.1.3.2): space, quote, percent and all that is not
+/// printable ASCII.
+fn attribute(name: &str, value: &str) -> Header {
+    use std::fmt::Write as _;
+    let mut encoded = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        if (0x21..=0x7e).contains(&byte) && byte != b'"' && byte != b'%' {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    Header::new(format!("ce-{name}"), encoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_of_a_local_event_are_percent_encoded_as_cloudevents_asks() {
+        assert_eq!(attribute("subject", "a b\"%\u{e9}"), Header::new("ce-subject", "a%20b%22%25%C3%A9"));
+    }
+}

@@ -1,0 +1,221 @@
+//! The run: one attempt of each event of a batch, in a fresh instance, before the unit of work is opened.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use oncebox_core::failure::{Class, Failure};
+
+use super::{
+    delivery::{Delivery, Target},
+    handler::{Deployed, Handler},
+    lane::LaneContext,
+    queue::{LaneQueue, Waiting},
+};
+use crate::{
+    clock,
+    plugin::{Attempt, Context, Event, Outcome, QueryPort},
+};
+
+/// What waits for a lane: a delivery, and in a slow lane perhaps the run that has left its batch.
+pub struct Work {
+    /// The delivery.
+    pub delivery: Delivery,
+    /// Its run, if it has begun.
+    pub running: Option<Running>,
+}
+
+impl Waiting for Work {
+    fn delivery(&self) -> &Delivery {
+        &self.delivery
+    }
+}
+
+impl From<Delivery> for Work {
+    fn from(delivery: Delivery) -> Self {
+        Self { delivery, running: None }
+    }
+}
+
+/// A run that has begun and is not over.
+pub struct Running {
+    run: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+    started_us: i64,
+}
+
+/// What the unit of work has to do with a delivery.
+pub enum Ran {
+    /// It was not understood or has no route: nothing runs.
+    Refused(Failure),
+    /// It is put aside without a run.
+    Unrun(Failure),
+    /// The look-up found its key, with an equal fingerprint: nothing runs.
+    Known,
+    /// It runs inside the unit of work.
+    Inside,
+    /// It has run.
+    Over(Attempted),
+}
+
+/// A run that is over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempted {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When it began, microseconds since 1970.
+    pub started_us: i64,
+    /// When it ended.
+    pub ended_us: i64,
+}
+
+/// A delivery on its way into the unit of work.
+pub struct Item {
+    /// The delivery.
+    pub delivery: Delivery,
+    /// What is to be done with it.
+    pub ran: Ran,
+}
+
+/// A batch after the look-up: what is known already, and what is to be run.
+pub struct LookedUp {
+    /// The work.
+    pub work: Work,
+    /// Its key has a row, with an equal fingerprint.
+    pub known: bool,
+}
+
+/// Runs a batch, event by event. In a normal lane a run that is not over in time goes on in a slow lane.
+pub async fn run(lane: &LaneContext, batch: Vec<LookedUp>) -> Vec<Item> {
+    let began = clock::monotonic();
+    let mut items = Vec::with_capacity(batch.len());
+    let mut rest = batch.into_iter();
+    while let Some(LookedUp { work, known }) = rest.next() {
+        let Work { delivery, running } = work;
+        let ran = match (&delivery.identity, &delivery.unrun, &delivery.target) {
+            (Err(failure), _, _) => Ran::Refused(failure.clone()),
+            _ if known => Ran::Known,
+            (Ok(_), Some(failure), _) => Ran::Unrun(failure.clone()),
+            (Ok(_), None, Target::Handler(_, deployed)) if deployed.has_queries() => Ran::Inside,
+            (Ok(_), None, Target::Handler(handler, deployed)) => {
+                let handler = handler.clone();
+                let running = running.unwrap_or_else(|| Running::start(lane, &handler, deployed, &delivery));
+                match finish(lane, &handler, running).await {
+                    Finished::Over(attempted) => Ran::Over(attempted),
+                    Finished::Left(running) => {
+                        lane.slow_queue().push(Work { delivery, running: Some(running) });
+                        continue;
+                    }
+                }
+            }
+            (Ok(_), None, Target::Nobody) => Ran::Refused(Failure::new(Class::NoRoute, "no-route", "no route takes it")),
+        };
+        items.push(Item { delivery, ran });
+        if lane.is_slow && began.elapsed() > lane.tenant.settings.unit_time_max {
+            lane.queue.put_back(rest.map(|looked_up| looked_up.work).collect());
+            break;
+        }
+    }
+    items
+}
+
+enum Finished {
+    Over(Attempted),
+    Left(Running),
+}
+
+async fn finish(lane: &LaneContext, handler: &Handler, mut running: Running) -> Finished {
+    let slow_run = lane.tenant.settings.slow_run;
+    let began = clock::monotonic();
+    let outcome = if lane.is_slow {
+        let outcome = running.run.as_mut().await;
+        if began.elapsed() < slow_run {
+            handler.was_quick();
+        }
+        outcome
+    } else {
+        // The run is only borrowed: when the time is over it goes on elsewhere, nothing of it is dropped.
+        match tokio::time::timeout(slow_run, running.run.as_mut()).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                handler.was_slow();
+                return Finished::Left(running);
+            }
+        }
+    };
+    Finished::Over(Attempted { outcome, started_us: running.started_us, ended_us: clock::now_us() })
+}
+
+impl Running {
+    fn start(lane: &LaneContext, handler: &Handler, deployed: &Deployed, delivery: &Delivery) -> Self {
+        let attempt = attempt(lane, handler, deployed, delivery, None);
+        Self { run: Box::pin(deployed.module.run(attempt)), started_us: clock::now_us() }
+    }
+}
+
+/// All that a run may see.
+pub fn attempt(
+    lane: &LaneContext,
+    handler: &Handler,
+    deployed: &Deployed,
+    delivery: &Delivery,
+    queries: Option<QueryPort>,
+) -> Attempt {
+    let traceparent = traceparent(delivery);
+    Attempt {
+        event: Arc::new(event(delivery)),
+        limits: deployed.limits.clone(),
+        config: deployed.config.clone(),
+        context: Context {
+            now_us: u64::try_from(delivery.origin.received_us).unwrap_or(0),
+            attempt: delivery.counted.attempts.saturating_add(1),
+            generation: delivery.claim.map_or(0, |claim| claim.generation),
+            tenant: lane.tenant.name.to_string(),
+            handler: handler.name.to_string(),
+            traceparent,
+            random_key: lane.tenant.secret,
+        },
+        queries,
+    }
+}
+
+/// The message's own trace context.
+pub fn traceparent(delivery: &Delivery) -> Option<String> {
+    let value = delivery.origin.message.header("traceparent")?;
+    std::str::from_utf8(value).ok().filter(|text| text.len() <= 64).map(str::to_owned)
+}
+
+fn event(delivery: &Delivery) -> Event {
+    let (Some(envelope), Ok(identity)) = (&delivery.origin.envelope, &delivery.identity) else {
+        return Event::default();
+    };
+    Event {
+        id: envelope.id.clone(),
+        event_type: envelope.event_type.clone(),
+        ce_source: envelope.ce_source.clone(),
+        subject: envelope.subject.clone(),
+        time: envelope.time.clone(),
+        business_key: identity.key.as_bytes().to_vec(),
+        ordering_key: identity.ordering_key.clone(),
+        content_type: envelope.content_type.clone(),
+        schema: envelope.schema.clone(),
+        attributes: envelope.attributes.clone(),
+        headers: delivery.origin.message.headers.clone(),
+        payload: envelope.payload(&delivery.origin.message).into(),
+    }
+}
+
+/// The wait before a delivery that found no free instance is tried again.
+pub const NO_INSTANCE_WAIT: Duration = Duration::from_millis(20);
+
+/// Takes out what ran into an infrastructure fault: it stays undecided and waits in its queue for another try.
+pub async fn put_back_undecided(queue: &LaneQueue<Work>, items: Vec<Item>) -> Vec<Item> {
+    let (again, rest): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| match &item.ran {
+        Ran::Over(Attempted { outcome: Outcome::Failed(failure), .. }) => failure.class == Class::Infrastructure,
+        Ran::Over(_) | Ran::Refused(_) | Ran::Unrun(_) | Ran::Known | Ran::Inside => false,
+    });
+    if !again.is_empty() {
+        if rest.is_empty() {
+            tokio::time::sleep(NO_INSTANCE_WAIT).await;
+        }
+        queue.put_back(again.into_iter().map(|item| Work::from(item.delivery)).collect());
+    }
+    rest
+}

@@ -1,0 +1,366 @@
+//! The unit of work: one transaction that makes a batch of verdicts durable (DESIGN, chapter 4).
+//!
+//! Top to bottom: insert (or lock) the inbox rows under a new token, set one savepoint, write what was staged in event
+//! order and take out what fails, mark every event that is not applied, raise the books, settle what lives in the same
+//! database, release, commit. Nothing here decides a verdict: `oncebox_core::life` and `oncebox_core::retry` do.
+
+use std::{collections::HashMap, time::Duration};
+
+use oncebox_core::{
+    failure::{Class, Failure},
+    ids::LeaseToken,
+    life::{HeldChange, Happening, InboxState, Verdict, step},
+    retry::{Counted, Decision, decide},
+};
+
+use super::{
+    delivery::{Delivery, Target},
+    inside,
+    lane::LaneContext,
+    marks::Marks,
+    run::{Attempted, Item, Ran, traceparent},
+    writes::{self, Fault},
+};
+use crate::{
+    clock,
+    plugin::Outcome,
+    store::{
+        HandlerId, InboxRow, Lane, LocalId, NewInbox, Savepoint, StoreError, UnitOfWork,
+    },
+};
+
+/// What became of an item of the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Committed, with this verdict.
+    Decided(Verdict),
+    /// Left undecided by this unit: it goes into the next one.
+    Again,
+    /// No longer ours: whoever has the row now decides.
+    Lost,
+}
+
+/// What is known of an item's key once its inbox row is inserted or locked.
+enum Standing {
+    /// It has no key.
+    Keyless,
+    /// This unit's row: the item owns the key.
+    First,
+    /// It is a claim, still under our lease.
+    Claimed,
+    /// There was a row before.
+    Known(InboxRow),
+    /// Left undecided, see [`Fate::Again`]: its row was gone since the look-up.
+    Reborn,
+    /// The claim is no longer ours.
+    Lost,
+}
+
+/// One transaction's work. `batch` holds either deliveries or claims, no key twice.
+///
+/// # Errors
+/// Nothing was committed, or (an error of COMMIT) it is not known: the whole batch is done again, with a new token.
+pub async fn unit_of_work(
+    lane: &LaneContext,
+    connection: &mut dyn Lane,
+    batch: &[Item],
+) -> Result<Vec<Fate>, StoreError> {
+    let mut lost = Vec::new();
+    loop {
+        match attempt(lane, connection, batch, &lost).await? {
+            Done::Committed(fates) => return Ok(fates),
+            // Their deliveries are left out; with them gone the rest is done again.
+            Done::NotOurs(more) => lost.extend(more),
+        }
+    }
+}
+
+enum Done {
+    Committed(Vec<Fate>),
+    NotOurs(Vec<LocalId>),
+}
+
+async fn attempt(
+    lane: &LaneContext,
+    connection: &mut dyn Lane,
+    batch: &[Item],
+    lost: &[LocalId],
+) -> Result<Done, StoreError> {
+    let began = clock::monotonic();
+    let mut unit = connection.begin().await?;
+    let token = LeaseToken(rand::random());
+    let now_us = unit.now_us().await?;
+    let standings = stand(unit.as_mut(), token, batch, lost).await?;
+    unit.savepoint(Savepoint::Marks).await?;
+    let mut round = Round { lane, began, batch, standings: &standings, ends: HashMap::new(), undecided: Vec::new() };
+    round.write(unit.as_mut()).await?;
+    let (marks, fates) = round.conclude(now_us)?;
+    marks.write(unit.as_mut(), lane).await?;
+    let taken_back: Vec<_> = fates
+        .iter()
+        .zip(batch)
+        .filter(|(fate, item)| **fate == Fate::Again && item.delivery.claim.is_none())
+        .filter_map(|(_, item)| item.delivery.key())
+        .collect();
+    unit.inbox_delete(token, &taken_back).await?;
+    let not_ours = unit.local_settle(&settled(batch, &fates)).await?;
+    if !not_ours.is_empty() {
+        unit.rollback().await?;
+        return Ok(Done::NotOurs(not_ours));
+    }
+    unit.release(Savepoint::Marks).await?;
+    unit.commit().await?;
+    Ok(Done::Committed(fates))
+}
+
+/// Inserts the rows of deliveries, all of them and sorted, or locks those of claims.
+async fn stand(
+    unit: &mut dyn UnitOfWork,
+    token: LeaseToken,
+    batch: &[Item],
+    lost: &[LocalId],
+) -> Result<Vec<Standing>, StoreError> {
+    let is_lost = |delivery: &Delivery| delivery.origin.settle.as_ref().is_some_and(|s| lost.contains(&s.id));
+    let mut order: Vec<usize> = (0..batch.len()).filter(|&at| !is_lost(&batch[at].delivery)).collect();
+    let mut standings: Vec<Standing> = batch.iter().map(|_| Standing::Keyless).collect();
+    for (at, item) in batch.iter().enumerate() {
+        if is_lost(&item.delivery) {
+            standings[at] = Standing::Lost;
+        }
+    }
+    order.retain(|&at| batch[at].delivery.key().is_some());
+    order.sort_by_cached_key(|&at| batch[at].delivery.key());
+    let claims: Vec<_> = order.iter().filter_map(|&at| batch[at].delivery.claim.map(|c| (c.held, c.token))).collect();
+    if claims.is_empty() {
+        let rows: Vec<NewInbox> = order.iter().filter_map(|&at| new_inbox(&batch[at].delivery)).collect();
+        let found = unit.inbox_insert(token, &rows).await?;
+        for (&at, row) in order.iter().zip(found) {
+            standings[at] = match (row.token == token, &batch[at].ran) {
+                (true, Ran::Known) => Standing::Reborn,
+                (true, Ran::Refused(_) | Ran::Unrun(_) | Ran::Inside | Ran::Over(_)) => Standing::First,
+                (false, _) => Standing::Known(row),
+            };
+        }
+        return Ok(standings);
+    }
+    let keys: Vec<_> = order.iter().filter_map(|&at| batch[at].delivery.key()).collect();
+    let rows = unit.inbox_lock(&keys).await?;
+    let ours = unit.held_lock(&claims).await?;
+    for ((&at, row), ours) in order.iter().zip(rows).zip(ours) {
+        let parked = row.is_some_and(|row| row.state == InboxState::Parked);
+        standings[at] = if parked && ours { Standing::Claimed } else { Standing::Lost };
+    }
+    Ok(standings)
+}
+
+fn new_inbox(delivery: &Delivery) -> Option<NewInbox> {
+    let (Ok(identity), Target::Handler(handler, deployed)) = (&delivery.identity, &delivery.target) else { return None };
+    Some(NewInbox {
+        handler: handler.id,
+        key: identity.key.clone(),
+        fingerprint: identity.fingerprint,
+        rule: deployed.rule_id,
+        deployment: deployed.id,
+        event_id: delivery.origin.envelope.as_ref().map_or_else(String::new, |envelope| envelope.id.clone()),
+        source: delivery.origin.source.clone(),
+        traceparent: traceparent(delivery),
+        received_us: delivery.origin.received_us,
+    })
+}
+
+/// Messages of local sources that this unit decides for good.
+fn settled(batch: &[Item], fates: &[Fate]) -> Vec<(LocalId, LeaseToken)> {
+    let mut decided: HashMap<LocalId, usize> = HashMap::new();
+    for (item, fate) in batch.iter().zip(fates) {
+        if let (Fate::Decided(_), Some(settle)) = (fate, &item.delivery.origin.settle) {
+            *decided.entry(settle.id).or_default() += 1;
+        }
+    }
+    let mut messages: Vec<_> = batch
+        .iter()
+        .filter_map(|item| item.delivery.origin.settle.as_ref())
+        .filter(|settle| decided.get(&settle.id).is_some_and(|n| settle.is_done_by(*n)))
+        .map(|settle| (settle.id, settle.token))
+        .collect();
+    messages.sort_unstable_by_key(|(id, _)| *id);
+    messages.dedup();
+    messages
+}
+
+/// How an event that ran ended, as far as this unit is concerned.
+#[derive(Debug, Clone)]
+pub(super) enum End {
+    /// Its writes stand.
+    Applied,
+    /// The guest skipped it, or the state is newer than the event.
+    Skipped {
+        /// Why.
+        code: String,
+    },
+    /// It failed, in its run or in its writes.
+    Failed(Failure),
+}
+
+/// Events after which savepoints of their own are cheaper than doing all the others again.
+const ROUNDS_MAX: u32 = 3;
+
+struct Round<'a> {
+    lane: &'a LaneContext,
+    began: std::time::Instant,
+    batch: &'a [Item],
+    standings: &'a [Standing],
+    /// Ends of events that own their key, by index.
+    ends: HashMap<usize, (End, Option<Attempted>)>,
+    /// Events that this unit has no time for.
+    undecided: Vec<usize>,
+}
+
+impl Round<'_> {
+    /// Writes what was staged, in event order. An event that fails is taken out: the savepoint undoes all writes, and
+    /// those of the rest are done again.
+    async fn write(&mut self, unit: &mut dyn UnitOfWork) -> Result<(), StoreError> {
+        let mut rounds = 0;
+        'round: loop {
+            for at in 0..self.batch.len() {
+                if !matches!(self.standings[at], Standing::First | Standing::Claimed) || self.undecided.contains(&at) {
+                    continue;
+                }
+                if !self.ends.contains_key(&at) && !self.end_of_run(at, unit).await? {
+                    continue;
+                }
+                let Some((End::Applied, Some(attempted))) = self.ends.get(&at) else { continue };
+                let alone = rounds >= ROUNDS_MAX;
+                if alone {
+                    unit.savepoint(Savepoint::Event).await?;
+                }
+                let delivery = &self.batch[at].delivery;
+                let Err(fault) = writes::write(unit, delivery, &attempted.outcome, self.lane.tenant.host_limits.hops_max).await else {
+                    if alone {
+                        unit.release(Savepoint::Event).await?;
+                    }
+                    continue;
+                };
+                let end = match fault {
+                    Fault::Store(error) => return Err(error),
+                    Fault::Obsolete => End::Skipped { code: "obsolete".to_owned() },
+                    Fault::Failed(failure) => End::Failed(failure),
+                };
+                let attempted = attempted.clone();
+                self.ends.insert(at, (end, Some(attempted)));
+                if alone {
+                    unit.rollback_to(Savepoint::Event).await?;
+                    unit.release(Savepoint::Event).await?;
+                } else {
+                    unit.rollback_to(Savepoint::Marks).await?;
+                    rounds += 1;
+                    continue 'round;
+                }
+            }
+            return Ok(());
+        }
+    }
+
+    /// Notes how the run of an event ended; one that runs inside the unit is run now, if there is time for it.
+    async fn end_of_run(&mut self, at: usize, unit: &mut dyn UnitOfWork) -> Result<bool, StoreError> {
+        let delivery = &self.batch[at].delivery;
+        let attempted = match &self.batch[at].ran {
+            Ran::Refused(failure) | Ran::Unrun(failure) => {
+                self.ends.insert(at, (End::Failed(failure.clone()), None));
+                return Ok(false);
+            }
+            // A look-up's knowledge never makes a key first: `stand` has sent it away.
+            Ran::Known => return Ok(false),
+            Ran::Over(attempted) => attempted.clone(),
+            Ran::Inside if self.began.elapsed() > self.lane.tenant.settings.unit_time_max => {
+                self.undecided.push(at);
+                return Ok(false);
+            }
+            Ran::Inside => inside::run(self.lane, unit, delivery).await?,
+        };
+        let end = match &attempted.outcome {
+            Outcome::Applied { .. } => End::Applied,
+            Outcome::Skipped { reason } => End::Skipped { code: short(reason) },
+            Outcome::Failed(failure) if failure.class == Class::Infrastructure => {
+                self.undecided.push(at);
+                return Ok(false);
+            }
+            Outcome::Failed(failure) => End::Failed(failure.clone()),
+        };
+        self.ends.insert(at, (end, Some(attempted)));
+        Ok(true)
+    }
+
+    /// From ends to verdicts, and to all that has to be written for them, in arrival order.
+    fn conclude(&self, now_us: i64) -> Result<(Marks, Vec<Fate>), StoreError> {
+        let mut marks = Marks::new(now_us);
+        let mut fates = Vec::with_capacity(self.batch.len());
+        for (at, item) in self.batch.iter().enumerate() {
+            fates.push(match &self.standings[at] {
+                Standing::Lost => Fate::Lost,
+                Standing::Reborn => Fate::Again,
+                Standing::Keyless => {
+                    let Ran::Refused(failure) = &item.ran else { return Err(illegal("an item without a key has run")) };
+                    marks.poison(&item.delivery, failure);
+                    Fate::Decided(Verdict::Dead)
+                }
+                Standing::Known(row) => {
+                    let equal = item.delivery.equals(row, &self.lane.identify_limits());
+                    let happening = if equal { Happening::DeliveredEqual } else { Happening::DeliveredOther };
+                    let step = step(Some(row.state), happening).map_err(|error| illegal(&error.to_string()))?;
+                    if step.held != HeldChange::None {
+                        marks.conflict(&item.delivery, row);
+                    }
+                    marks.count(item.delivery.handler_id(), step.verdict);
+                    Fate::Decided(step.verdict)
+                }
+                Standing::First | Standing::Claimed => self.conclude_own(at, &mut marks)?,
+            });
+        }
+        Ok((marks, fates))
+    }
+
+    fn conclude_own(&self, at: usize, marks: &mut Marks) -> Result<Fate, StoreError> {
+        let delivery = &self.batch[at].delivery;
+        let Some((end, attempted)) = self.ends.get(&at) else { return Ok(Fate::Again) };
+        let decision = match end {
+            End::Failed(failure) => Some(self.decide(delivery, failure, marks.now_us)),
+            End::Applied | End::Skipped { .. } => None,
+        };
+        let happening = match (end, decision) {
+            (End::Applied, _) => Happening::RanApplied,
+            (End::Skipped { .. }, _) => Happening::RanSkipped,
+            (End::Failed(_), Some(Decision::Park { .. })) => Happening::RanToPark,
+            (End::Failed(_), Some(Decision::Die { .. })) => Happening::RanToDeath,
+            (End::Failed(_), Some(Decision::Again) | None) => return Ok(Fate::Again),
+        };
+        let before = delivery.claim.map(|_| InboxState::Parked);
+        let step = step(before, happening).map_err(|error| illegal(&error.to_string()))?;
+        marks.own(delivery, end, attempted.as_ref(), decision, step);
+        marks.count(delivery.handler_id(), step.verdict);
+        Ok(Fate::Decided(step.verdict))
+    }
+
+    fn decide(&self, delivery: &Delivery, failure: &Failure, now_us: i64) -> Decision {
+        let age = now_us.saturating_sub(delivery.origin.received_us);
+        let age = Duration::from_micros(u64::try_from(age).unwrap_or(0));
+        match &delivery.target {
+            Target::Handler(_, deployed) => {
+                decide(failure, delivery.counted, age, &deployed.retry, rand::random_range(0.0..1.0))
+            }
+            Target::Nobody => Decision::Die { counted: Counted::default() },
+        }
+    }
+}
+
+fn illegal(message: &str) -> StoreError {
+    StoreError::Statement { what: "the unit of work", message: message.to_owned() }
+}
+
+/// A guest's free text as a code column takes it.
+fn short(reason: &str) -> String {
+    let mut end = reason.len().min(64);
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    reason.get(..end).unwrap_or_default().to_owned()
+}
