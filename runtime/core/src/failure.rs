@@ -42,6 +42,8 @@ pub enum Class {
     Poison,
     /// No handler takes it.
     NoRoute,
+    /// The key is there with another fingerprint: nothing ran, kept for a person.
+    Conflict,
 }
 
 /// Who has to act on a failure.
@@ -71,6 +73,9 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// The code of a message that no route takes, at a source that ignores such.
+    pub const IGNORED: &'static str = "ignored";
+
     /// A failure without backtrace or wish.
     pub fn new(class: Class, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { class, code: code.into(), message: message.into(), backtrace: None, after: None }
@@ -94,7 +99,7 @@ pub enum Answer {
 
 impl Class {
     /// All classes, in the order of their numbers in `ob_held.class`.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Infrastructure,
         Self::Blocked,
         Self::Unrun,
@@ -112,6 +117,7 @@ impl Class {
         Self::Abi,
         Self::Poison,
         Self::NoRoute,
+        Self::Conflict,
     ];
 
     /// The number kept in tables; never changes for a released class.
@@ -147,6 +153,7 @@ impl Class {
             Self::Abi => "abi",
             Self::Poison => "poison",
             Self::NoRoute => "no-route",
+            Self::Conflict => "conflict",
         }
     }
 
@@ -164,7 +171,8 @@ impl Class {
             | Self::Quota
             | Self::Abi
             | Self::Poison
-            | Self::NoRoute => Answer::Dead,
+            | Self::NoRoute
+            | Self::Conflict => Answer::Dead,
         }
     }
 
@@ -185,7 +193,7 @@ impl Class {
             | Self::Data
             | Self::Quota
             | Self::Abi => Blame::Plugin,
-            Self::Poison => Blame::Producer,
+            Self::Poison | Self::Conflict => Blame::Producer,
         }
     }
 }
@@ -222,6 +230,6 @@ mod tests {
         for class in Class::ALL {
             assert_eq!(Class::from_number(class.number()), Some(class));
         }
-        assert_eq!(Class::from_number(17), None);
+        assert_eq!(Class::from_number(18), None);
     }
 }

@@ -177,7 +177,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_fails_counts_at_most_one_attempt_and_waits_at_most_the_cap(
-            number in 0u8..17, attempts in 0u32..40, short in 0u32..10, age in 0u64..200_000, jitter in 0.0f64..1.0,
+            number in 0u8..18, attempts in 0u32..40, short in 0u32..10, age in 0u64..200_000, jitter in 0.0f64..1.0,
         ) {
             let policy = RetryPolicy::default();
             let class = Class::from_number(number).unwrap();

@@ -8,14 +8,14 @@ use std::sync::{
 use oncebox_core::{
     envelope::Envelope,
     failure::Failure,
-    identify::Identity,
+    identify::{Identity, Limits, identify},
     ids::{LeaseToken, MessageHash},
     message::Message,
     retry::Counted,
 };
 
 use super::handler::{Deployed, Handler};
-use crate::store::{HandlerId, HeldId, InboxKey, LocalId};
+use crate::store::{HandlerId, HeldId, InboxKey, InboxRow, LocalId};
 
 /// What a source handed over, shared by the deliveries of all its handlers.
 pub struct Origin {
@@ -117,6 +117,17 @@ impl Delivery {
     #[must_use]
     pub fn key(&self) -> Option<InboxKey> {
         self.identity.as_ref().ok().map(|identity| (self.handler_id(), identity.key.clone()))
+    }
+
+    /// Whether the inbox row says the same fact, compared by the rule that made the row.
+    #[must_use]
+    pub fn equals(&self, row: &InboxRow, limits: &Limits) -> bool {
+        let (Ok(identity), Target::Handler(_, deployed)) = (&self.identity, &self.target) else { return false };
+        if row.rule == deployed.rule_id {
+            return row.fingerprint == identity.fingerprint;
+        }
+        let (Some(rule), Some(envelope)) = (deployed.rules.get(&row.rule), &self.origin.envelope) else { return false };
+        identify(envelope, &self.origin.message, rule, limits).is_ok_and(|own| own.fingerprint == row.fingerprint)
     }
 
     /// Bytes of its payload, for the batch's limit.

@@ -74,14 +74,14 @@ impl Marks {
         self.tally.iter().map(|((handler, verdict), n)| (*handler, *verdict, *n)).collect()
     }
 
-    /// Outgoing events go to local sources: their takers are woken after the commit.
-    pub(super) fn wakes_local(&self) -> bool {
-        !self.local.is_empty()
-    }
-
-    /// A message that has no key, for this handler or at all.
-    pub(super) fn poison(&mut self, delivery: &Delivery, failure: &Failure) {
+    /// A message that has no key, for this handler or at all: a poison letter, unless the source ignores what no route
+    /// takes.
+    pub(super) fn keyless(&mut self, delivery: &Delivery, failure: &Failure) -> Verdict {
         let handler = delivery.handler_id();
+        if failure.code == Failure::IGNORED {
+            self.count(handler, Verdict::Skipped);
+            return Verdict::Skipped;
+        }
         let name = match &delivery.target {
             Target::Handler(handler, _) => Some(&*handler.name),
             Target::Nobody => None,
@@ -102,6 +102,7 @@ impl Marks {
         };
         self.held.push((held, None));
         self.count(handler, Verdict::Dead);
+        Verdict::Dead
     }
 
     /// A delivery whose key is there with another fingerprint.
@@ -114,8 +115,7 @@ impl Marks {
             row.fingerprint,
             identity.fingerprint
         );
-        // No failure of an attempt: nothing ran. The class is the one of "not understood as the same fact".
-        let why = Failure::new(Class::Poison, "conflict", message);
+        let why = Failure::new(Class::Conflict, "conflict", message);
         let held = NewHeld {
             identity: held_identity_of_key(&handler.name, &identity.key, &identity.fingerprint),
             handler: handler.id,

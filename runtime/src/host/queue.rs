@@ -14,12 +14,9 @@ use crate::store::HandlerId;
 pub trait Waiting {
     /// The delivery itself.
     fn delivery(&self) -> &Delivery;
-}
 
-impl Waiting for Delivery {
-    fn delivery(&self) -> &Delivery {
-        self
-    }
+    /// Whether its run has begun: such a one is finished even when the host stops.
+    fn has_begun(&self) -> bool;
 }
 
 /// The queue of a lane.
@@ -82,10 +79,20 @@ impl<T: Waiting> LaneQueue<T> {
         self.inner().by_handler.iter().filter(|((own, _), _)| *own == handler).map(|(_, queue)| queue.len()).sum()
     }
 
-    /// Lets [`LaneQueue::take`] end; what waits stays undecided.
-    pub fn close(&self) {
-        self.inner().closed = true;
+    /// Stops: runs that have begun are still given out, then [`LaneQueue::take`] ends. The answer is the number of
+    /// those that stay undecided.
+    pub fn close(&self) -> usize {
+        let mut inner = self.inner();
+        inner.closed = true;
+        let mut undecided = 0;
+        for queue in inner.by_handler.values_mut() {
+            let before = queue.len();
+            queue.retain(Waiting::has_begun);
+            undecided += before - queue.len();
+        }
+        drop(inner);
         self.arrived.notify_one();
+        undecided
     }
 
     /// How many wait in all.
@@ -106,12 +113,12 @@ impl<T: Waiting> LaneQueue<T> {
             let arrived = self.arrived.notified();
             {
                 let mut inner = self.inner();
-                if inner.closed {
-                    return None;
-                }
                 let batch = inner.take(limits);
                 if !batch.is_empty() {
                     return Some(batch);
+                }
+                if inner.closed {
+                    return None;
                 }
             }
             arrived.await;

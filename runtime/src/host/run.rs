@@ -27,6 +27,10 @@ impl Waiting for Work {
     fn delivery(&self) -> &Delivery {
         &self.delivery
     }
+
+    fn has_begun(&self) -> bool {
+        self.running.is_some()
+    }
 }
 
 impl From<Delivery> for Work {

@@ -25,7 +25,7 @@ use crate::{
     clock,
     plugin::Outcome,
     store::{
-        HandlerId, InboxRow, Lane, LocalId, NewInbox, Savepoint, StoreError, UnitOfWork,
+        InboxRow, Lane, LocalId, NewInbox, Savepoint, StoreError, UnitOfWork,
     },
 };
 
@@ -64,19 +64,32 @@ pub async fn unit_of_work(
     lane: &LaneContext,
     connection: &mut dyn Lane,
     batch: &[Item],
-) -> Result<Vec<Fate>, StoreError> {
+) -> Result<Done, StoreError> {
     let mut lost = Vec::new();
     loop {
         match attempt(lane, connection, batch, &lost).await? {
-            Done::Committed(fates) => return Ok(fates),
+            Ending::Committed(done) => return Ok(done),
             // Their deliveries are left out; with them gone the rest is done again.
-            Done::NotOurs(more) => lost.extend(more),
+            Ending::NotOurs(more) => lost.extend(more),
         }
     }
 }
 
-enum Done {
-    Committed(Vec<Fate>),
+/// What a unit of work has made durable.
+#[derive(Debug)]
+pub struct Done {
+    /// What became of each item, in the batch's order.
+    pub fates: Vec<Fate>,
+    /// Local messages that were settled in the same transaction.
+    pub settled: Vec<LocalId>,
+    /// Something was parked.
+    pub parked: bool,
+    /// From BEGIN to COMMIT.
+    pub took: Duration,
+}
+
+enum Ending {
+    Committed(Done),
     NotOurs(Vec<LocalId>),
 }
 
@@ -85,7 +98,7 @@ async fn attempt(
     connection: &mut dyn Lane,
     batch: &[Item],
     lost: &[LocalId],
-) -> Result<Done, StoreError> {
+) -> Result<Ending, StoreError> {
     let began = clock::monotonic();
     let mut unit = connection.begin().await?;
     let token = LeaseToken(rand::random());
@@ -103,14 +116,20 @@ async fn attempt(
         .filter_map(|(_, item)| item.delivery.key())
         .collect();
     unit.inbox_delete(token, &taken_back).await?;
-    let not_ours = unit.local_settle(&settled(batch, &fates)).await?;
+    let settled = settled(batch, &fates);
+    let not_ours = unit.local_settle(&settled).await?;
     if !not_ours.is_empty() {
         unit.rollback().await?;
-        return Ok(Done::NotOurs(not_ours));
+        return Ok(Ending::NotOurs(not_ours));
     }
     unit.release(Savepoint::Marks).await?;
     unit.commit().await?;
-    Ok(Done::Committed(fates))
+    Ok(Ending::Committed(Done {
+        parked: fates.contains(&Fate::Decided(Verdict::Parked)),
+        fates,
+        settled: settled.into_iter().map(|(id, _)| id).collect(),
+        took: began.elapsed(),
+    }))
 }
 
 /// Inserts the rows of deliveries, all of them and sorted, or locks those of claims.
@@ -300,11 +319,10 @@ impl Round<'_> {
                 Standing::Reborn => Fate::Again,
                 Standing::Keyless => {
                     let Ran::Refused(failure) = &item.ran else { return Err(illegal("an item without a key has run")) };
-                    marks.poison(&item.delivery, failure);
-                    Fate::Decided(Verdict::Dead)
+                    Fate::Decided(marks.keyless(&item.delivery, failure))
                 }
                 Standing::Known(row) => {
-                    let equal = item.delivery.equals(row, &self.lane.identify_limits());
+                    let equal = item.delivery.equals(row, &self.lane.tenant.identify_limits());
                     let happening = if equal { Happening::DeliveredEqual } else { Happening::DeliveredOther };
                     let step = step(Some(row.state), happening).map_err(|error| illegal(&error.to_string()))?;
                     if step.held != HeldChange::None {

@@ -1,0 +1,133 @@
+//! What a lane has and does beside the road itself: its connection, its patience with the database.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    queue::{BatchLimits, LaneQueue},
+    run::{Item, Work},
+    tenant::Tenant,
+    unit_of_work::{Done, unit_of_work},
+};
+use crate::store::{Lane, StoreError};
+
+/// One worker of a tenant.
+pub struct LaneContext {
+    /// The tenant.
+    pub tenant: Arc<Tenant>,
+    /// Its number in the books, slow lanes after the others.
+    pub number: u16,
+    /// Whether it takes slow runs.
+    pub is_slow: bool,
+    /// What waits for it.
+    pub queue: Arc<LaneQueue<Work>>,
+    /// Set when the host stops: what the database does not take now stays undecided.
+    pub stopping: tokio::sync::watch::Receiver<bool>,
+}
+
+/// The waits between two tries while the database is away.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+impl LaneContext {
+    /// What one batch may hold.
+    #[must_use]
+    pub fn batch_limits(&self) -> BatchLimits {
+        BatchLimits { events: self.tenant.settings.batch_max, bytes: self.tenant.settings.batch_bytes_max }
+    }
+
+    /// The slow lane that takes over a run of this lane.
+    #[must_use]
+    pub fn slow_queue(&self) -> &Arc<LaneQueue<Work>> {
+        &self.tenant.slow_lanes[usize::from(self.number) % self.tenant.slow_lanes.len()]
+    }
+
+    /// Opens the lane's connection, however long the database is away. `None`: the host stops.
+    pub async fn connect(&self) -> Option<Box<dyn Lane>> {
+        let mut patience = Patience::new(self);
+        loop {
+            match self.tenant.store.lane().await {
+                Ok(connection) => {
+                    patience.over();
+                    return Some(connection);
+                }
+                Err(error) => patience.wait(&error).await?,
+            }
+        }
+    }
+
+    /// Does a unit of work until it is through. A batch that fails for another reason than an absent database is cut
+    /// in halves; what fails alone is logged and left undecided, so that it does not hold up the others.
+    pub async fn decide(&self, connection: &mut Box<dyn Lane>, batch: Vec<Item>) -> Vec<(Vec<Item>, Done)> {
+        let mut patience = Patience::new(self);
+        let (mut todo, mut done) = (vec![batch], Vec::new());
+        while let Some(mut batch) = todo.pop() {
+            if batch.is_empty() {
+                continue;
+            }
+            match unit_of_work(self, connection.as_mut(), &batch).await {
+                Ok(outcome) => {
+                    patience.over();
+                    done.push((batch, outcome));
+                }
+                Err(error) if error.is_away() => {
+                    todo.push(batch);
+                    if patience.wait(&error).await.is_none() {
+                        return done;
+                    }
+                    let Some(again) = self.connect().await else { return done };
+                    *connection = again;
+                }
+                Err(error) if batch.len() == 1 => {
+                    let key = batch[0].delivery.key().map_or_else(String::new, |(_, key)| key.to_string());
+                    tracing::error!(tenant = %self.tenant.name, %key, code = error.code(), %error, "left undecided");
+                    self.tenant.metrics.undecided(&self.tenant.name);
+                }
+                Err(error) => {
+                    tracing::warn!(tenant = %self.tenant.name, events = batch.len(), %error, "cut a batch in halves");
+                    let rest = batch.split_off(batch.len() / 2);
+                    todo.push(rest);
+                    todo.push(batch);
+                }
+            }
+        }
+        done
+    }
+}
+
+/// Waiting for a database that is away: longer each time, said once, visible in /readyz.
+pub struct Patience<'a> {
+    lane: &'a LaneContext,
+    wait: Duration,
+}
+
+impl<'a> Patience<'a> {
+    /// Nothing was waited for yet.
+    #[must_use]
+    pub fn new(lane: &'a LaneContext) -> Self {
+        Self { lane, wait: FIRST_WAIT }
+    }
+
+    /// The database is there.
+    pub fn over(&mut self) {
+        self.wait = FIRST_WAIT;
+        if self.lane.tenant.health.mended(&self.name()) {
+            tracing::info!(tenant = %self.lane.tenant.name, lane = self.lane.number, "the database is back");
+        }
+    }
+
+    /// Waits before the next try; `None`: the host stops.
+    pub async fn wait(&mut self, error: &StoreError) -> Option<()> {
+        let tenant = &self.lane.tenant;
+        if tenant.health.missing(self.name(), error.to_string()) {
+            tracing::warn!(tenant = %tenant.name, code = error.code(), %error, "waiting for the database");
+        }
+        let mut stopping = self.lane.stopping.clone();
+        let stopped = tokio::time::timeout(self.wait, stopping.wait_for(|stopping| *stopping)).await.is_ok();
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        (!stopped).then_some(())
+    }
+
+    fn name(&self) -> String {
+        self.lane.tenant.reason(&format!("lane {}", self.lane.number))
+    }
+}

@@ -1,0 +1,171 @@
+//! The road of a batch through the host, top to bottom:
+//!
+//! source → take batch → identify → look up → run → unit of work → settle
+//!
+//! Nothing is settled as done before the database has committed the verdict. Each step's details are one file away:
+//! `source/` (take), `oncebox_core::identify` (identify), `run.rs` (run), `unit_of_work.rs`, and `lane.rs` for the
+//! lane's patience with the database.
+
+use std::{collections::HashMap, sync::Arc};
+
+use oncebox_core::{
+    config::Unrouted,
+    envelope,
+    failure::{Class, Failure},
+    identify::{identify, message_hash},
+    retry::Counted,
+};
+
+use super::{
+    delivery::{Delivery, Origin, Settle, Target},
+    lane::{LaneContext, Patience},
+    run::{Item, LookedUp, Work, put_back_undecided, run},
+    tenant::Tenant,
+    unit_of_work::{Done, Fate},
+};
+use crate::{
+    source::{LocalSource, Taken},
+    store::{InboxKey, InboxRow, Lane},
+};
+
+/// From a source into the lanes: what is ready is taken, identified, and spread by handler and key.
+pub async fn intake(tenant: Arc<Tenant>, source: Arc<LocalSource>) {
+    while let Some(messages) = source.take().await {
+        for taken in messages {
+            for delivery in identified(&tenant, &source, taken) {
+                tenant.spread(delivery);
+            }
+        }
+    }
+}
+
+/// A lane's life: one batch after the other, each to its end, until the host stops.
+pub async fn lane(lane: LaneContext) {
+    let Some(mut connection) = lane.connect().await else { return };
+    while let Some(batch) = lane.queue.take(lane.batch_limits()).await {
+        let Some(looked_up) = look_up(&lane, &mut connection, batch).await else { return };
+        let ran = run(&lane, looked_up).await;
+        let ran = put_back_undecided(&lane.queue, ran).await;
+        for (items, done) in lane.decide(&mut connection, ran).await {
+            settle(&lane, &mut connection, items, done).await;
+        }
+    }
+}
+
+/// Identify: one delivery for each handler that a route gives the message to.
+fn identified(tenant: &Tenant, source: &LocalSource, taken: Taken) -> Vec<Delivery> {
+    let hash = message_hash(&taken.message);
+    let limits = source.limits();
+    let opened = envelope::open(&taken.message, source.envelope(), &limits);
+    let event_type = opened.as_ref().map_or("", |envelope| envelope.event_type.as_str());
+    let handlers = source.handlers(event_type);
+    let settle = Settle::new(taken.id, taken.token, handlers.len().max(1), taken.permit);
+    let (envelope, poison) = match opened {
+        Ok(envelope) => (Some(envelope), None),
+        Err(poison) => (None, Some(Failure::from(poison))),
+    };
+    let origin = Arc::new(Origin {
+        source: source.name().clone(),
+        message: taken.message,
+        hash,
+        envelope,
+        hops: taken.hops,
+        received_us: taken.received_us,
+        settle: Some(settle),
+    });
+    source.watch(taken.token, &origin);
+    let delivery = |target, identity| Delivery {
+        target,
+        origin: origin.clone(),
+        identity,
+        counted: Counted::default(),
+        claim: None,
+        unrun: None,
+    };
+    let Some(envelope) = &origin.envelope else {
+        return poison.into_iter().map(|failure| delivery(Target::Nobody, Err(failure))).collect();
+    };
+    if handlers.is_empty() {
+        let code = match source.unrouted() {
+            Unrouted::Dead => "no-route",
+            Unrouted::Ignore => Failure::IGNORED,
+        };
+        let message = format!("no route of source `{}` takes event type `{event_type}`", source.name(), event_type = envelope.event_type);
+        return vec![delivery(Target::Nobody, Err(Failure::new(Class::NoRoute, code, message)))];
+    }
+    let served = handlers.iter().filter_map(|name| {
+        let handler = tenant.handlers.get(name)?;
+        Some((handler.clone(), handler.current()?))
+    });
+    served
+        .map(|(handler, deployed)| {
+            let identity = identify(envelope, &origin.message, &deployed.rule, &limits).map_err(Failure::from);
+            delivery(Target::Handler(handler, deployed), identity)
+        })
+        .collect()
+}
+
+/// Look up: one query for the batch. An equal row is good enough for a duplicate; anything else is decided under the
+/// row's lock. `None`: the host stops while the database is away.
+async fn look_up(lane: &LaneContext, connection: &mut Box<dyn Lane>, batch: Vec<Work>) -> Option<Vec<LookedUp>> {
+    let keys: Vec<InboxKey> =
+        batch.iter().filter(|work| work.delivery.claim.is_none()).filter_map(|work| work.delivery.key()).collect();
+    let mut patience = Patience::new(lane);
+    let rows = loop {
+        match connection.inbox_look_up(&keys).await {
+            Ok(rows) => break rows,
+            Err(error) => patience.wait(&error).await?,
+        }
+    };
+    patience.over();
+    let rows: HashMap<InboxKey, InboxRow> = rows.into_iter().map(|row| ((row.handler, row.key.clone()), row)).collect();
+    let known = |delivery: &Delivery| {
+        let row = delivery.key().filter(|_| delivery.claim.is_none()).and_then(|key| rows.get(&key));
+        row.is_some_and(|row| delivery.equals(row, &lane.tenant.identify_limits()))
+    };
+    Some(batch.into_iter().map(|work| LookedUp { known: known(&work.delivery), work }).collect())
+}
+
+/// Settle: after the commit, and only then. A local message whose last delivery was decided in this unit is gone
+/// already, in the same transaction; one whose handlers decided in several lanes at once is deleted now.
+async fn settle(lane: &LaneContext, connection: &mut Box<dyn Lane>, items: Vec<Item>, done: Done) {
+    let tenant = &lane.tenant;
+    tenant.metrics.unit(&tenant.name, &done);
+    let mut decided: HashMap<_, (Arc<Origin>, usize)> = HashMap::new();
+    let mut again = Vec::new();
+    for (item, fate) in items.into_iter().zip(done.fates) {
+        match fate {
+            Fate::Decided(verdict) => {
+                tenant.metrics.decided(tenant, &item.delivery, verdict);
+                if let Some(settle) = &item.delivery.origin.settle {
+                    decided.entry(settle.id).or_insert_with(|| (item.delivery.origin.clone(), 0)).1 += 1;
+                }
+            }
+            Fate::Again => again.push(Work::from(item.delivery)),
+            Fate::Lost => tracing::info!(tenant = %tenant.name, "a delivery is no longer ours"),
+        }
+    }
+    lane.queue.put_back(again);
+    if done.parked {
+        tenant.parked.notify_one();
+    }
+    let late: Vec<_> = decided
+        .into_iter()
+        .filter_map(|(id, (origin, n))| origin.settle.as_ref().map(|s| (id, s.token, s.decided(n))))
+        .filter(|(id, _, all)| *all && !done.settled.contains(id))
+        .map(|(id, token, _)| (id, token))
+        .collect();
+    if !late.is_empty() && let Err(error) = settle_late(connection, &late).await {
+        // The verdicts stand; the messages come again after their lease and are found to be duplicates.
+        tracing::warn!(tenant = %tenant.name, %error, "could not settle after the commit");
+    }
+}
+
+async fn settle_late(
+    connection: &mut Box<dyn Lane>,
+    messages: &[(crate::store::LocalId, oncebox_core::ids::LeaseToken)],
+) -> Result<(), crate::store::StoreError> {
+    let mut unit = connection.begin().await?;
+    unit.local_settle(messages).await?;
+    unit.commit().await
+}

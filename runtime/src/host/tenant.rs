@@ -1,0 +1,121 @@
+//! One tenant on this host: its store, handlers, queues, and how a delivery finds its lane.
+
+use std::{
+    collections::{BTreeMap, hash_map::DefaultHasher},
+    hash::{Hash as _, Hasher as _},
+    sync::Arc,
+};
+
+use oncebox_core::{
+    config::{self, HostLimits},
+    failure::{Class, Failure},
+    identify::Limits,
+    ids::BootId,
+};
+use tokio::sync::Notify;
+
+use super::{
+    delivery::{Delivery, Target},
+    handler::Handler,
+    health::Health,
+    queue::LaneQueue,
+    run::Work,
+};
+use crate::{
+    metrics::Metrics,
+    store::{HandlerId, Store},
+};
+
+/// One tenant on this host.
+pub struct Tenant {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What the operator says of it.
+    pub settings: config::Tenant,
+    /// Ceilings of the host.
+    pub host_limits: HostLimits,
+    /// Lifetime of leases.
+    pub lease_time: std::time::Duration,
+    /// Its database.
+    pub store: Arc<dyn Store>,
+    /// Handlers by name.
+    pub handlers: BTreeMap<String, Arc<Handler>>,
+    /// Queues of the lanes.
+    pub lanes: Vec<Arc<LaneQueue<Work>>>,
+    /// Queues of the slow lanes.
+    pub slow_lanes: Vec<Arc<LaneQueue<Work>>>,
+    /// This host's life.
+    pub boot: BootId,
+    /// The secret behind its plugins' randomness.
+    pub secret: [u8; 32],
+    /// Woken when something has been parked.
+    pub parked: Notify,
+    /// Woken when a deployment has begun to serve.
+    pub served: Notify,
+    /// What is missing.
+    pub health: Arc<Health>,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Tenant {
+    /// Gives a delivery to its lane: by hash of handler and key, or to a slow lane if its handler is slow. When too many
+    /// of a slow handler wait already, it is put aside uncounted, so that it takes no place from the others.
+    pub fn spread(&self, mut delivery: Delivery) {
+        let hash = {
+            let mut hasher = DefaultHasher::new();
+            delivery.key().hash(&mut hasher);
+            hasher.finish()
+        };
+        let slow = match &delivery.target {
+            Target::Handler(handler, _) if handler.is_slow() && delivery.identity.is_ok() => true,
+            Target::Handler(..) | Target::Nobody => false,
+        };
+        if slow {
+            let queue = pick(&self.slow_lanes, hash);
+            if queue.waiting(delivery.handler_id()) < self.slow_backlog_max() {
+                return queue.push(Work::from(delivery));
+            }
+            if delivery.claim.is_none() {
+                let message = format!(
+                    "its runs are slower than {} ms (slow_run_ms) and {} of them wait already",
+                    self.settings.slow_run.as_millis(),
+                    self.slow_backlog_max()
+                );
+                delivery.unrun = Some(Failure::new(Class::Unrun, "slow-backlog", message));
+            }
+        }
+        pick(&self.lanes, hash).push(Work::from(delivery));
+    }
+
+    /// How many deliveries of a slow handler may wait in a slow lane before the next ones are put aside.
+    fn slow_backlog_max(&self) -> usize {
+        self.settings.batch_max.div_ceil(4)
+    }
+
+    /// Limits of keys and payloads.
+    #[must_use]
+    pub fn identify_limits(&self) -> Limits {
+        Limits {
+            key_bytes_max: self.host_limits.key_bytes_max as usize,
+            payload_bytes_max: usize::try_from(self.host_limits.payload_bytes_max).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// How many deliveries of a handler wait in memory.
+    #[must_use]
+    pub fn waiting(&self, handler: HandlerId) -> usize {
+        self.lanes.iter().chain(&self.slow_lanes).map(|queue| queue.waiting(handler)).sum()
+    }
+
+    /// The tenant's name for a reason of [`Health`].
+    #[must_use]
+    pub fn reason(&self, what: &str) -> String {
+        format!("tenant {}: {what}", self.name)
+    }
+}
+
+fn pick(queues: &[Arc<LaneQueue<Work>>], hash: u64) -> &Arc<LaneQueue<Work>> {
+    let count = queues.len() as u64;
+    &queues[usize::try_from(hash % count).unwrap_or(0)]
+}
