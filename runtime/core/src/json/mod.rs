@@ -95,8 +95,9 @@ impl JsonProblem {
     #[must_use]
     pub fn is_refused_json(self) -> bool {
         match self {
-            Self::ByteOrderMark | Self::LoneSurrogate | Self::DuplicateMember | Self::TooDeep | Self::TooLong => true,
-            Self::Unfinished
+            Self::LoneSurrogate | Self::DuplicateMember | Self::TooDeep | Self::TooLong => true,
+            Self::ByteOrderMark
+            | Self::Unfinished
             | Self::Unexpected
             | Self::Trailing
             | Self::NotUtf8
