@@ -119,6 +119,26 @@ pub(crate) static DESCRIPTION: Form = Form {
     check: |text| if text.is_empty() { Ok(()) } else { bytes_in(text, 1_024) },
 };
 
+/// A path of a file or folder.
+pub(crate) static PATH: Form = Form {
+    shown: "path, 1 to 4_096 bytes",
+    check: |text| {
+        bytes_in(text, 4_096)?;
+        match text.chars().any(char::is_control) {
+            true => Err("has a control character".to_owned()),
+            false => Ok(()),
+        }
+    },
+};
+
+/// The name of a host.
+pub(crate) static HOST_NAME: Form = Form {
+    shown: "name, `[A-Za-z0-9._-]{1,64}`",
+    check: |text| {
+        of_characters(text, |c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'), "A-Z, a-z, 0-9, ., _ and -")
+    },
+};
+
 /// A command of the shell.
 pub(crate) static COMMAND: Form =
     Form { shown: "shell command, 1 to 4_096 bytes", check: |text| bytes_in(text, 4_096) };

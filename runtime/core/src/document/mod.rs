@@ -29,6 +29,8 @@ pub(crate) struct Document<'t> {
     file: &'t str,
     text: &'t str,
     root: DeTable<'t>,
+    /// Stands for tables that are absent.
+    empty: DeTable<'t>,
     errors: RefCell<Vec<TextError>>,
     left_out: Cell<usize>,
     warnings: RefCell<Vec<TextError>>,
@@ -60,11 +62,17 @@ impl<'t> Document<'t> {
                 file,
                 text,
                 root: root.into_inner(),
+                empty: DeTable::default(),
                 errors: RefCell::default(),
                 left_out: Cell::new(0),
                 warnings: RefCell::default(),
             }),
         }
+    }
+
+    /// The file's name, as it was given.
+    pub(crate) fn file(&self) -> &str {
+        self.file
     }
 
     /// The document's own table; `path` is what its keys are called by in messages, empty for a whole document.
@@ -109,6 +117,11 @@ impl Spot<'_> {
     pub(crate) fn file_and_line(&self) -> String {
         let error = self.error("");
         format!("{}:{}", error.file, error.line)
+    }
+
+    /// Whether it is the same place.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        std::ptr::eq(self.document.text, other.document.text) && self.span == other.span
     }
 
     fn error(&self, message: impl Into<String>) -> TextError {
@@ -232,6 +245,12 @@ impl<'d> Table<'d> {
             item.refuse_type("a table");
         }
         table
+    }
+
+    /// The table under a key, or one without entries in its place, for its defaults.
+    pub(crate) fn table_or_empty(&self, key: &Nested) -> Table<'d> {
+        let (spot, path) = (self.spot.clone(), self.path_of(key.name));
+        self.table(key).unwrap_or_else(|| Table { entries: &spot.document.empty, spot, path })
     }
 
     /// The entries of the table under a key, of those whose names have the form.

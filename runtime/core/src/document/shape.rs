@@ -333,7 +333,7 @@ impl Shape for Texts {
     }
 
     fn shown(&self) -> String {
-        format!("list; each a {}", self.form.shown)
+        format!("list; each: {}", self.form.shown)
     }
 
     fn absent_shown(&self) -> String {
