@@ -250,7 +250,7 @@ impl<'d> Table<'d> {
     /// The table under a key, or one without entries in its place, for its defaults.
     pub(crate) fn table_or_empty(&self, key: &Nested) -> Table<'d> {
         let (spot, path) = (self.spot.clone(), self.path_of(key.name));
-        self.table(key).unwrap_or_else(|| Table { entries: &spot.document.empty, spot, path })
+        self.table(key).unwrap_or(Table { entries: &spot.document.empty, spot, path })
     }
 
     /// The entries of the table under a key, of those whose names have the form.
