@@ -1,5 +1,10 @@
 use super::*;
-use crate::{document::page, text::TextErrors};
+use crate::{
+    document::page,
+    envelope::{EnvelopeFormat, EnvelopeRule, TimeFormat},
+    template::{Template, TemplateUse},
+    text::TextErrors,
+};
 
 /// Two tenants, one of them of the sketch's embedded kind, with every key.
 const DEMO: &str = r#"
@@ -36,6 +41,7 @@ schema = "schema.sql"
 kind = "local"
 prefetch = 2048
 unrouted = "ignore"
+envelope = { format = "raw", event_type = "{header:x-event-type}", id = "{amqp:message-id}", time = "{amqp:timestamp}", time_format = "unix-ms" }
 
 [tenants.shop.sources.notices]
 kind = "local"
@@ -103,7 +109,11 @@ fn demo() -> Config {
             hops_max: 4,
         },
     };
-    let points_award = Handler {
+    Config { host, tenants: BTreeMap::from([("shop".into(), shop())]) }
+}
+
+fn points_award() -> Handler {
+    Handler {
         owner: Some("team-loyalty@example.com".into()),
         config: BTreeMap::from([("points_per_yuan".into(), "1".into())]),
         destinations: BTreeMap::from([("points-awarded".into(), "kept".into()), ("told".into(), "notify".into())]),
@@ -127,19 +137,25 @@ fn demo() -> Config {
             deadline: Some(Duration::from_secs(600)),
             short_attempts_max: Some(2),
         },
-    };
-    let source = |prefetch, unrouted| Source {
-        kind: SourceKind::Local,
-        prefetch,
-        unrouted,
-        envelope: crate::envelope::EnvelopeRule::default(),
+    }
+}
+
+fn shop() -> Tenant {
+    let source = |prefetch, unrouted, envelope| Source { kind: SourceKind::Local, prefetch, unrouted, envelope };
+    let template = |text| Some(Template::parse(text, TemplateUse::Envelope).unwrap());
+    let raw = EnvelopeRule {
+        format: EnvelopeFormat::Raw,
+        event_type: template("{header:x-event-type}"),
+        id: template("{amqp:message-id}"),
+        time: template("{amqp:timestamp}"),
+        time_format: TimeFormat::UnixMs,
     };
     let route = |source: &str, event_types: &[&str], handler: &str| Route {
         source: source.into(),
         event_types: event_types.iter().copied().map(String::from).collect(),
         handlers: vec![handler.into()],
     };
-    let shop = Tenant {
+    Tenant {
         slow_run: Duration::from_millis(10),
         unit_time_max: Duration::from_millis(50),
         batch_max: 16,
@@ -148,22 +164,21 @@ fn demo() -> Config {
         triggers: vec!["points_account.audit".into()],
         store: Store::Sqlite { path: "shop.db".into(), schema: Some("schema.sql".into()) },
         sources: BTreeMap::from([
-            ("orders".into(), source(2_048, Unrouted::Ignore)),
+            ("orders".into(), source(2_048, Unrouted::Ignore, raw)),
             // 2 × 16 × 4 lanes.
-            ("notices".into(), source(128, Unrouted::Dead)),
+            ("notices".into(), source(128, Unrouted::Dead, EnvelopeRule::default())),
         ]),
         routes: vec![
             route("orders", &["order.paid"], "points-award"),
             route("orders", &["member.*"], "level-set"),
             route("notices", &[], "level-set"),
         ],
-        handlers: BTreeMap::from([("points-award".into(), points_award), ("level-set".into(), default_handler())]),
+        handlers: BTreeMap::from([("points-award".into(), points_award()), ("level-set".into(), default_handler())]),
         destinations: BTreeMap::from([
             ("kept".into(), Destination::Table),
             ("notify".into(), Destination::Local { source: "notices".into() }),
         ]),
-    };
-    Config { host, tenants: BTreeMap::from([("shop".into(), shop)]) }
+    }
 }
 
 fn default_handler() -> Handler {
@@ -660,6 +675,49 @@ fn a_factor_is_a_number_from_1_to_100() {
     for wrong in ["0.99", "100.1", "nan", "inf", "-2.0", "\"2\"", "0x2"] {
         assert!(!factor(wrong), "{wrong}");
     }
+}
+
+#[test]
+fn a_setting_of_an_envelope_that_would_do_nothing_is_refused() {
+    let with = |envelope: &str| {
+        tenant_with("").replace("kind = \"local\"", &format!("kind = \"local\"\nenvelope = {envelope}"))
+    };
+    assert_error(
+        &with("{ time_format = \"unix-s\" }"),
+        6,
+        28,
+        "tenants.t.sources.s.envelope.time_format would do nothing: time is not given",
+    );
+    for (key, column) in [("id", 42), ("event_type", 50)] {
+        assert_error(
+            &with(&format!("{{ format = \"structured\", {key} = \"{{header:x}}\" }}")),
+            6,
+            column,
+            &format!("tenants.t.sources.s.envelope.{key} would do nothing: by format, all messages are CloudEvents"),
+        );
+    }
+}
+
+#[test]
+fn a_template_that_cannot_be_used_is_refused_where_it_stands() {
+    let with = |envelope: &str| {
+        tenant_with("").replace("kind = \"local\"", &format!("kind = \"local\"\nenvelope = {envelope}"))
+    };
+    assert_error(
+        &with("{ id = \"{ce:id}\" }"),
+        6,
+        19,
+        &format!(
+            "tenants.t.sources.s.envelope.id cannot be used: {}",
+            Template::parse("{ce:id}", TemplateUse::Envelope).unwrap_err()
+        ),
+    );
+    assert_error(
+        &tenant_with("key = \"order\"\n"),
+        8,
+        7,
+        "tenants.t.handlers.h.key cannot be used: the key has no placeholder, so that every event would have the same key",
+    );
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! The forms of texts that manifest and configuration share, and the nearest of some known words.
 
 use super::{key::grouped, shape::Form};
-use crate::text::quoted;
+use crate::{
+    template::{TEMPLATE_BYTES_MAX, Template, TemplateUse},
+    text::quoted,
+};
 
-/// Bytes of a template or a JSON pointer.
-const TEMPLATE_BYTES_MAX: usize = 512;
+/// Bytes of a JSON pointer.
+const POINTER_BYTES_MAX: usize = 512;
 
 /// Bytes of an event type.
 const EVENT_TYPE_BYTES_MAX: usize = 255;
@@ -82,15 +85,21 @@ pub(crate) static EVENT_TYPE: Form = Form {
     },
 };
 
-/// A template; what stands in its braces is checked where templates are parsed.
-pub(crate) static TEMPLATE: Form =
-    Form { shown: "template, 1 to 512 bytes", check: |text| bytes_in(text, TEMPLATE_BYTES_MAX) };
+/// A template of a business or ordering key.
+pub(crate) static KEY_TEMPLATE: Form = Form {
+    shown: "template, 1 to 512 bytes, with at least one placeholder",
+    check: |text| check_template(text, TemplateUse::Key),
+};
+
+/// A template of a fact of an envelope.
+pub(crate) static ENVELOPE_TEMPLATE: Form =
+    Form { shown: "template, 1 to 512 bytes", check: |text| check_template(text, TemplateUse::Envelope) };
 
 /// A JSON pointer to a part of the payload (RFC 6901).
 pub(crate) static POINTER: Form = Form {
     shown: "JSON pointer, such as `/userId`, up to 512 bytes",
     check: |text| {
-        bytes_in(text, TEMPLATE_BYTES_MAX)?;
+        bytes_in(text, POINTER_BYTES_MAX)?;
         if !text.starts_with('/') {
             return Err(format!("is {}, which does not begin with /", quoted(text)));
         }
@@ -171,6 +180,11 @@ pub(crate) fn bytes_in(text: &str, bytes_max: usize) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+fn check_template(text: &str, usage: TemplateUse) -> Result<(), String> {
+    bytes_in(text, TEMPLATE_BYTES_MAX)?;
+    Template::parse(text, usage).map(drop).map_err(|error| format!("cannot be used: {error}"))
 }
 
 fn of_characters(text: &str, allowed: fn(char) -> bool, words: &str) -> Result<(), String> {

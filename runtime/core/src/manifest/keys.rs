@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     document::{
-        form::{self, DESCRIPTION, EVENT_TYPE, LINE, NAME, PARAM_NAME, TEMPLATE},
+        form::{self, DESCRIPTION, EVENT_TYPE, KEY_TEMPLATE, LINE, NAME, PARAM_NAME},
         key::{Key, Nested, Section},
         page,
         shape::{Absent, Flag, Form, Integer, MaybeInteger, MaybeText, OneOf, Text, Texts},
@@ -59,7 +59,7 @@ pub(super) static EVENT_TYPES: Key<Texts> = Key {
 };
 pub(super) static KEY: Key<Text> = Key {
     name: "key",
-    shape: Text { form: &TEMPLATE, default: None },
+    shape: Text { form: &KEY_TEMPLATE, default: None },
     means: "template of the business key; fixed by the handler's first deployment",
 };
 pub(super) static FINGERPRINT: Key<MaybeFingerprint> = Key {
@@ -69,7 +69,7 @@ pub(super) static FINGERPRINT: Key<MaybeFingerprint> = Key {
 };
 pub(super) static ORDERING: Key<MaybeText> = Key {
     name: "ordering",
-    shape: MaybeText { form: &TEMPLATE, absent: "no order" },
+    shape: MaybeText { form: &KEY_TEMPLATE, absent: "no order" },
     means: "template of the ordering key; events with the same one are applied in arrival order",
 };
 pub(super) static TABLES: Nested = Nested {

@@ -2,7 +2,7 @@
 
 use crate::{
     document::{
-        form::{self, LINE, TEMPLATE},
+        form::{self, KEY_TEMPLATE, LINE},
         key::{Key, Nested, Section},
         shape::{Form, Integer, MaybeFloat, MaybeInteger, MaybeText},
     },
@@ -28,7 +28,7 @@ pub(crate) static BINDINGS: Nested = Nested {
 };
 pub(crate) static KEY_OVERRIDE: Key<MaybeText> = Key {
     name: "key",
-    shape: MaybeText { form: &TEMPLATE, absent: "the manifest's" },
+    shape: MaybeText { form: &KEY_TEMPLATE, absent: "the manifest's" },
     means: "overrides the manifest's template of the business key",
 };
 pub(crate) static FINGERPRINT_OVERRIDE: Key<MaybeFingerprint> = Key {

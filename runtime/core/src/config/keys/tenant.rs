@@ -1,15 +1,13 @@
 //! The keys of `[tenants.NAME]`, but for its handlers.
 
 use crate::{
-    config::{
-        SourceKind, Unrouted,
-        source::{Format, TimeForm},
-    },
+    config::{SourceKind, Unrouted, source::MaybeTemplate},
     document::{
-        form::{EVENT_TYPE, NAME, PATH, TABLE_NAME, TEMPLATE, TRIGGER},
+        form::{EVENT_TYPE, NAME, PATH, TABLE_NAME, TRIGGER},
         key::{Key, Nested, Section},
         shape::{Absent, Form, Integer, Kind, MaybeInteger, MaybeText, OneOf, Text, Texts},
     },
+    envelope::{EnvelopeFormat, TimeFormat},
     text::quoted,
 };
 
@@ -163,33 +161,36 @@ pub(crate) static SOURCE: Section = Section {
     keys: &[&SOURCE_KIND, &PREFETCH, &UNROUTED, &ENVELOPE],
 };
 
-pub(crate) static FORMAT: Key<OneOf<Format>> = Key {
+pub(crate) static FORMAT: Key<OneOf<EnvelopeFormat>> = Key {
     name: "format",
     shape: OneOf {
         choices: &[
-            ("auto", Format::Auto),
-            ("structured", Format::Structured),
-            ("binary", Format::Binary),
-            ("raw", Format::Raw),
+            ("auto", EnvelopeFormat::Auto),
+            ("structured", EnvelopeFormat::Structured),
+            ("binary", EnvelopeFormat::Binary),
+            ("raw", EnvelopeFormat::Raw),
         ],
-        absent: Absent::Default(Format::Auto),
+        absent: Absent::Default(EnvelopeFormat::Auto),
     },
-    means: "CloudEvents in structured or binary mode, or a body without an envelope; `\"auto\"` tells by the message",
+    means: "which messages are CloudEvents: whatever looks like one, all in the body, all in the headers, or none",
 };
-pub(crate) static ENVELOPE_EVENT_TYPE: Key<MaybeText> = Key {
+pub(crate) static ENVELOPE_EVENT_TYPE: Key<MaybeTemplate> = Key {
     name: "event_type",
-    shape: MaybeText { form: &TEMPLATE, absent: "none" },
-    means: "template of the event type",
+    shape: MaybeTemplate,
+    means: "template of the event type of messages that are no CloudEvents",
 };
-pub(crate) static ENVELOPE_ID: Key<MaybeText> =
-    Key { name: "id", shape: MaybeText { form: &TEMPLATE, absent: "none" }, means: "template of the event id" };
-pub(crate) static ENVELOPE_TIME: Key<MaybeText> =
-    Key { name: "time", shape: MaybeText { form: &TEMPLATE, absent: "none" }, means: "template of the event time" };
-pub(crate) static TIME_FORMAT: Key<OneOf<TimeForm>> = Key {
+pub(crate) static ENVELOPE_ID: Key<MaybeTemplate> =
+    Key { name: "id", shape: MaybeTemplate, means: "template of the event id of messages that are no CloudEvents" };
+pub(crate) static ENVELOPE_TIME: Key<MaybeTemplate> = Key {
+    name: "time",
+    shape: MaybeTemplate,
+    means: "template of the event time of messages that are no CloudEvents, and of CloudEvents without one",
+};
+pub(crate) static TIME_FORMAT: Key<OneOf<TimeFormat>> = Key {
     name: "time_format",
     shape: OneOf {
-        choices: &[("rfc3339", TimeForm::Rfc3339), ("unix-s", TimeForm::UnixS), ("unix-ms", TimeForm::UnixMs)],
-        absent: Absent::Default(TimeForm::Rfc3339),
+        choices: &[("rfc3339", TimeFormat::Rfc3339), ("unix-s", TimeFormat::UnixS), ("unix-ms", TimeFormat::UnixMs)],
+        absent: Absent::Default(TimeFormat::Rfc3339),
     },
     means: "how `time` is written; refused without `time`, where it would do nothing",
 };
