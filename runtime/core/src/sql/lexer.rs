@@ -149,6 +149,10 @@ impl<'a> Lexer<'a> {
             '"' => (Rule::DoubleQuote, "a double quote"),
             ';' => (Rule::Semicolon, "a semicolon"),
             '@' => (Rule::Variable, "a variable"),
+            '.' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => {
+                (Rule::Number, "a number without its first digit")
+            }
+            '&' if rest.starts_with("&&") => (Rule::Operator, "the operator &&"),
             ':' if rest.starts_with(":=") => (Rule::Variable, "an assignment to a variable"),
             ':' | '$' => (Rule::Placeholder, "a named or numbered parameter"),
             _ if !first.is_ascii() => (Rule::NonAscii, "a character outside of ASCII"),

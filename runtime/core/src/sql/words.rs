@@ -26,7 +26,7 @@ pub(super) fn refused_word(upper: &str) -> Option<Rule> {
         "OUTFILE" | "DUMPFILE" => Rule::Into,
         "RETURNING" => Rule::Returning,
         "TABLE" => Rule::TableStatement,
-        "WITH" | "RECURSIVE" => Rule::Cte,
+        "RECURSIVE" => Rule::Cte,
         "UNION" | "EXCEPT" | "INTERSECT" | "MINUS" => Rule::Union,
         "OVER" | "WINDOW" | "QUALIFY" => Rule::Window,
         "PARTITION" => Rule::Partition,
