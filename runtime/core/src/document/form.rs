@@ -162,8 +162,13 @@ pub(crate) static VALUE: Form = Form {
 pub(crate) fn nearest(word: &str, what: &str, known: impl Iterator<Item = &'static str>) -> String {
     let known: Vec<_> = known.collect();
     let list = format!("known {what}s: {}", known.join(", "));
+    let characters = word.chars().count();
+    if characters > NAME_CHARS_MAX {
+        // The distance costs time and memory by the product of both lengths, and a module's author chose the word.
+        return list;
+    }
     // A word further off than half of its letters is no slip of the pen.
-    let far = word.chars().count() / 2 + 1;
+    let far = characters / 2 + 1;
     let distances = known.iter().map(|name| (strsim::damerau_levenshtein(word, name), *name));
     match distances.min_by_key(|(distance, _)| *distance) {
         Some((distance, name)) if distance <= far => format!("the nearest known {what} is \"{name}\"; {list}"),

@@ -100,12 +100,18 @@ pub(crate) struct Spot<'d> {
 impl Spot<'_> {
     /// Keeps an error of this place.
     pub(crate) fn refuse(&self, message: impl Into<String>, help: Option<String>) {
-        let mut errors = self.document.errors.borrow_mut();
-        if errors.len() < ERRORS_MAX {
-            errors.push(TextError { help, ..self.error(message) });
-        } else {
+        if !self.is_left_out() {
+            self.document.errors.borrow_mut().push(TextError { help, ..self.error(message) });
+        }
+    }
+
+    /// Whether an error of this place is only counted, because enough are kept; it is counted by this.
+    fn is_left_out(&self) -> bool {
+        let full = self.document.errors.borrow().len() >= ERRORS_MAX;
+        if full {
             self.document.left_out.set(self.document.left_out.get() + 1);
         }
+        full
     }
 
     /// Keeps a warning of this place.
@@ -189,7 +195,7 @@ impl<'d> Table<'d> {
     /// Refuses every key that the section does not name, with the nearest that it names.
     pub(crate) fn refuse_unknown(&self, section: &Section) {
         for (name, spot, _) in self.entries() {
-            if section.keys.iter().any(|key| key.name() == name) {
+            if section.keys.iter().any(|key| key.name() == name) || spot.is_left_out() {
                 continue;
             }
             let place = if self.path.is_empty() { "at the top".to_owned() } else { format!("in [{}]", self.path) };

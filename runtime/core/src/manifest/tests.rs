@@ -212,6 +212,17 @@ fn a_thousand_errors_are_kept_as_fifty_and_a_number() {
 }
 
 #[test]
+fn a_hostile_manifest_is_refused_in_little_time_and_memory() {
+    let long_key = format!("{} = 1\n", "a".repeat(500_000));
+    let errors = errors_of(&long_key);
+    assert_eq!(errors[0].message, format!("unknown key \"{}…\" at the top", "a".repeat(60)));
+    let items: Vec<_> = (0..1_025).map(|n| format!("\"a{n}\"")).collect();
+    let list = |items: &[String]| format!("event_types = [{}]\n", items.join(","));
+    assert_error(&list(&items), 6, 15, "event_types has 1_025 entries, above the limit of 1_024");
+    assert!(Manifest::parse(&format!("{SMALL}{}", list(&items[1..])), "handler.toml").is_ok());
+}
+
+#[test]
 fn what_must_be_given_is_asked_for() {
     for key in ["name", "version", "contract", "key", "fingerprint"] {
         let text: String = SMALL.lines().filter(|line| !line.starts_with(key)).fold(String::new(), |t, l| t + l + "\n");

@@ -1,7 +1,10 @@
 //! Texts of a form, and lists of them.
 
 use super::Shape;
-use crate::{document::Item, text::quoted};
+use crate::{
+    document::{Item, key::grouped},
+    text::quoted,
+};
 
 /// What a text must look like.
 #[derive(Debug)]
@@ -96,6 +99,9 @@ impl Shape for MaybeText {
     }
 }
 
+/// Entries of a list; each is compared with all before it.
+const ITEMS_MAX: usize = 1_024;
+
 /// A list of texts, none of them twice.
 #[derive(Debug)]
 pub(crate) struct Texts {
@@ -121,6 +127,15 @@ impl Shape for Texts {
                 self.form.help(),
             );
         }
+        if elements.len() > ITEMS_MAX {
+            let complaint = format!(
+                "has {} entries, above the limit of {}",
+                grouped(elements.len() as u64),
+                grouped(ITEMS_MAX as u64)
+            );
+            item.refuse(complaint, format!("give up to {}", grouped(ITEMS_MAX as u64)));
+            return None;
+        }
         let mut texts = Vec::with_capacity(elements.len());
         for element in elements {
             let Some(text) = self.form.read(&element) else { continue };
@@ -142,7 +157,7 @@ impl Shape for Texts {
     }
 
     fn shown(&self) -> String {
-        format!("list; each: {}", self.form.shown)
+        format!("list of up to {}; each: {}", grouped(ITEMS_MAX as u64), self.form.shown)
     }
 
     fn absent_shown(&self) -> String {
