@@ -96,10 +96,7 @@ impl Tenant {
     /// Limits of keys and payloads.
     #[must_use]
     pub fn identify_limits(&self) -> Limits {
-        Limits {
-            key_bytes_max: self.host_limits.key_bytes_max as usize,
-            payload_bytes_max: usize::try_from(self.host_limits.payload_bytes_max).unwrap_or(usize::MAX),
-        }
+        Limits::from(&self.host_limits)
     }
 
     /// How many deliveries of a handler wait in memory.

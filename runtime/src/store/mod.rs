@@ -63,6 +63,9 @@ pub trait Store: Send + Sync {
     /// The rule that the handler is bound to now: the one of its newest deployment that was not refused.
     async fn rule_current(&self, handler: HandlerId) -> Result<Option<StoredRule>, StoreError>;
 
+    /// Every rule that the handler ever had.
+    async fn rules(&self, handler: HandlerId) -> Result<Vec<StoredRule>, StoreError>;
+
     /// Stores a module and offers it as a deployment of the handler, in one transaction, with an audit row.
     async fn deployment_offer(&self, offer: DeploymentOffer<'_>) -> Result<Deployment, StoreError>;
 
@@ -77,6 +80,9 @@ pub trait Store: Send + Sync {
 
     /// A module's bytes.
     async fn module_read(&self, digest: ModuleDigest) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// A number that moves when a table's definition changes.
+    async fn schema_version(&self) -> Result<i64, StoreError>;
 
     /// What the SQL gate needs to know of the tenant's tables.
     async fn catalogue(&self) -> Result<Catalogue, StoreError>;
@@ -230,7 +236,7 @@ pub enum Savepoint {
     Event,
 }
 
-/// What a held row looks like from outside.
+/// A row of `ob_rule`.
 pub type StoredRule = (RuleId, Rule);
 
 /// Rows now held and waiting.

@@ -10,7 +10,7 @@ mod tenant;
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
-pub use self::{keys::reference, read::read};
+pub use self::{keys::reference, read::read, routes::common_type};
 use crate::{manifest::FingerprintSpec, text::TextError};
 
 /// The whole configuration of one host.
@@ -229,3 +229,9 @@ impl fmt::Display for Warning {
 
 #[cfg(test)]
 mod tests;
+
+/// Whether an event type is meant by a pattern: equal, or with a trailing `*` that matches any rest.
+#[must_use]
+pub fn type_matches(pattern: &str, event_type: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == event_type, |start| event_type.starts_with(start))
+}

@@ -90,7 +90,8 @@ fn refuse_absent(what: &str, name: &str, spot: &Spot<'_>, known: Named<'_, '_>) 
 }
 
 /// An event type, or a beginning of some, that both lists take; no entries take all.
-fn common_type<'a>(one: &[&'a str], other: &[&'a str]) -> Option<&'a str> {
+#[must_use]
+pub fn common_type<'a>(one: &[&'a str], other: &[&'a str]) -> Option<&'a str> {
     let all = |list: &[&'a str]| if list.is_empty() { vec!["*"] } else { list.to_vec() };
     let (one, other) = (all(one), all(other));
     one.iter().find_map(|a| other.iter().find_map(|b| common_pattern(a, b)))

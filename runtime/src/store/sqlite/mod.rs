@@ -165,6 +165,10 @@ impl Store for SqliteStore {
         modules::rule_current(&mut *self.admin.lock().await, handler).await
     }
 
+    async fn rules(&self, handler: HandlerId) -> Result<Vec<StoredRule>, StoreError> {
+        modules::rules(&mut *self.admin.lock().await, handler).await
+    }
+
     async fn deployment_offer(&self, offer: DeploymentOffer<'_>) -> Result<Deployment, StoreError> {
         modules::deployment_offer(&mut *self.admin.lock().await, offer).await
     }
@@ -183,6 +187,10 @@ impl Store for SqliteStore {
 
     async fn module_read(&self, digest: ModuleDigest) -> Result<Option<Vec<u8>>, StoreError> {
         modules::module_read(&mut *self.admin.lock().await, digest).await
+    }
+
+    async fn schema_version(&self) -> Result<i64, StoreError> {
+        catalogue::schema_version(&mut *self.admin.lock().await).await
     }
 
     async fn catalogue(&self) -> Result<Catalogue, StoreError> {

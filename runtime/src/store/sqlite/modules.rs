@@ -25,12 +25,27 @@ pub(super) async fn rule_current(
     .fetch_optional(connection)
     .await
     .map_err(wrap)?;
-    let Some(row) = row else { return Ok(None) };
+    row.as_ref().map(stored_rule).transpose()
+}
+
+pub(super) async fn rules(connection: &mut SqliteConnection, handler: HandlerId) -> Result<Vec<StoredRule>, StoreError> {
+    let rows = sqlx::query(
+        "SELECT rule_id, key_template, fingerprint, ordering_template FROM ob_rule WHERE handler_id = ? ORDER BY rule_id",
+    )
+    .bind(handler.0)
+    .fetch_all(connection)
+    .await
+    .map_err(|error| store_error("rules", &error))?;
+    rows.iter().map(stored_rule).collect()
+}
+
+fn stored_rule(row: &SqliteRow) -> Result<StoredRule, StoreError> {
+    let wrap = |error| store_error("rule row", &error);
     let (key, fingerprint): (String, String) = (row.try_get(1).map_err(wrap)?, row.try_get(2).map_err(wrap)?);
     let ordering: Option<String> = row.try_get(3).map_err(wrap)?;
-    let rule = Rule::from_stored(&key, &fingerprint, ordering.as_deref())
+    let rule = Rule::from_kept(&key, &fingerprint, ordering.as_deref())
         .map_err(|error| StoreError::Corrupt { table: "ob_rule", message: error.to_string() })?;
-    Ok(Some((RuleId(row.try_get(0).map_err(wrap)?), rule)))
+    Ok((RuleId(row.try_get(0).map_err(wrap)?), rule))
 }
 
 pub(super) async fn deployment_offer(
@@ -127,9 +142,9 @@ async fn rule_ensure(connection: &mut SqliteConnection, offer: &DeploymentOffer<
          VALUES (?, 1, ?, ?, ?, ?) ON CONFLICT (handler_id, rule_hash) DO NOTHING",
     )
     .bind(offer.handler.0)
-    .bind(offer.rule.key_text())
+    .bind(offer.rule.key().source())
     .bind(offer.rule.fingerprint_text())
-    .bind(offer.rule.ordering_text())
+    .bind(offer.rule.ordering().map(oncebox_core::template::Template::source))
     .bind(hash.as_bytes())
     .execute(&mut *connection)
     .await?;

@@ -1,0 +1,367 @@
+//! Whether a module may serve a handler: its manifest against the tenant's configuration and database. The same checks
+//! run at `oncebox deploy`, at the host's start and when a table's definition changes.
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use oncebox_core::{
+    config::{self, HostLimits, common_type},
+    manifest::{Manifest, RowExpectation},
+    retry::RetryPolicy,
+    rule::Rule,
+    sql::{self, Catalogue, Declared, Dialect, Operator, Purpose},
+};
+
+use super::handler::{BoundDestination, ReadyQuery, ReadyStatement};
+use crate::{
+    plugin::RunLimits,
+    store::{Store, StoreError},
+};
+
+/// A handler's place in the configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// Ceilings of the host.
+    pub host_limits: &'a HostLimits,
+    /// Name of the tenant.
+    pub tenant_name: &'a str,
+    /// What the operator says of the tenant.
+    pub tenant: &'a config::Tenant,
+    /// Name of the handler.
+    pub name: &'a str,
+    /// What the operator says of the handler.
+    pub handler: &'a config::Handler,
+}
+
+/// All that a deployment needs beside its module.
+#[derive(Debug, Clone)]
+pub struct Admitted {
+    /// Manifest and overrides.
+    pub rule: Rule,
+    /// Limits of a run.
+    pub limits: RunLimits,
+    /// What is done with failures.
+    pub retry: RetryPolicy,
+    /// Values for the plugin.
+    pub config: BTreeMap<String, String>,
+    /// Statements by name.
+    pub statements: BTreeMap<String, ReadyStatement>,
+    /// Queries by name.
+    pub queries: BTreeMap<String, ReadyQuery>,
+    /// Destinations by the manifest's name.
+    pub destinations: BTreeMap<String, BoundDestination>,
+}
+
+/// Why a module may not serve a handler: every reason that was found, each with how to mend it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused(pub Vec<Reason>);
+
+/// One reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// Its code, with a page in the docs.
+    pub code: &'static str,
+    /// What, where and how to mend.
+    pub message: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, reason) in self.0.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "[{}] {}", reason.code, reason.message)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// What keeps a module from being admitted.
+#[derive(Debug, thiserror::Error)]
+pub enum AdmissionError {
+    /// It may not serve this handler.
+    #[error("{0}")]
+    Refused(#[from] Refused),
+    /// The database could not be asked.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The versions of the contract that this host serves.
+const CONTRACTS: [&str; 1] = ["1.0"];
+const RUN_TIME: Duration = Duration::from_secs(1);
+const MEMORY_BYTES: u64 = 16 << 20;
+
+/// Checks everything and collects every reason against it.
+///
+/// # Errors
+/// [`AdmissionError::Refused`] with all reasons; [`AdmissionError::Store`] when the database could not be asked.
+pub async fn admit(place: Place<'_>, manifest: &Manifest, store: &dyn Store) -> Result<Admitted, AdmissionError> {
+    let mut reasons = Vec::new();
+    contract(manifest, &mut reasons);
+    routes(place, manifest, &mut reasons);
+    let config = values(place, manifest, &mut reasons);
+    let destinations = destinations(place, manifest, &mut reasons);
+    let limits = limits(place, manifest, &mut reasons);
+    let rule = Rule::of(manifest, place.handler);
+    if let Err(error) = &rule {
+        reasons.push(Reason { code: "bad-rule", message: format!("{error} (in the manifest, or overridden in {})", place.section()) });
+    }
+    let catalogue = store.catalogue().await?;
+    let (statements, queries) = statements(place, manifest, store.dialect(), &catalogue, &mut reasons);
+    if reasons.is_empty() {
+        prepared(store, &statements, &queries, &mut reasons).await?;
+    }
+    match rule {
+        Ok(rule) if reasons.is_empty() => Ok(Admitted {
+            rule,
+            limits,
+            retry: retry(place, manifest),
+            config,
+            statements,
+            queries,
+            destinations,
+        }),
+        _ => Err(Refused(reasons).into()),
+    }
+}
+
+impl Place<'_> {
+    fn section(&self) -> String {
+        format!("[tenants.{}.handlers.{}]", self.tenant_name, self.name)
+    }
+}
+
+fn contract(manifest: &Manifest, reasons: &mut Vec<Reason>) {
+    if !CONTRACTS.contains(&manifest.contract.as_str()) {
+        reasons.push(Reason {
+            code: "contract",
+            message: format!(
+                "contract: the module needs oncebox:handler {}, this host has {}; use a newer oncebox",
+                manifest.contract,
+                CONTRACTS.join(", ")
+            ),
+        });
+    }
+    if let Some(ordering) = &manifest.ordering {
+        reasons.push(Reason {
+            code: "ordering",
+            message: format!(
+                "ordering = \"{ordering}\": this oncebox does not enforce an order yet, so it does not promise one; \
+                 remove the key (a version guard in the SQL keeps older facts from overwriting newer ones)"
+            ),
+        });
+    }
+}
+
+fn routes(place: Place<'_>, manifest: &Manifest, reasons: &mut Vec<Reason>) {
+    let takes: Vec<&str> = manifest.event_types.iter().map(String::as_str).collect();
+    for route in place.tenant.routes.iter().filter(|route| route.handlers.iter().any(|name| name == place.name)) {
+        let gives: Vec<&str> = route.event_types.iter().map(String::as_str).collect();
+        if common_type(&gives, &takes).is_none() {
+            reasons.push(Reason {
+                code: "event-types",
+                message: format!(
+                    "a route of source `{}` gives it {}, the module takes {} (event_types in the manifest)",
+                    route.source,
+                    gives.join(", "),
+                    takes.join(", ")
+                ),
+            });
+        }
+    }
+}
+
+fn values(place: Place<'_>, manifest: &Manifest, reasons: &mut Vec<Reason>) -> BTreeMap<String, String> {
+    let mut values = place.handler.config.clone();
+    for name in values.keys().filter(|name| !manifest.config.contains_key(*name)) {
+        reasons.push(Reason {
+            code: "config",
+            message: format!("{}: config.{name} is not declared by the module: remove it", place.section()),
+        });
+    }
+    for (name, entry) in &manifest.config {
+        match (values.get(name), &entry.default, entry.required) {
+            (Some(_), _, _) | (None, None, false) => {}
+            (None, Some(default), _) => {
+                values.insert(name.clone(), default.clone());
+            }
+            (None, None, true) => reasons.push(Reason {
+                code: "config",
+                message: format!("{}: config.{name} is missing: {}", place.section(), entry.description),
+            }),
+        }
+    }
+    values
+}
+
+fn destinations(
+    place: Place<'_>,
+    manifest: &Manifest,
+    reasons: &mut Vec<Reason>,
+) -> BTreeMap<String, BoundDestination> {
+    let mut bound = BTreeMap::new();
+    let mut refuse = |message: String| reasons.push(Reason { code: "destinations", message });
+    for name in place.handler.destinations.keys().filter(|name| !manifest.destinations.contains_key(*name)) {
+        refuse(format!("{}: destinations.{name} is not declared by the module: remove it", place.section()));
+    }
+    for (name, declared) in &manifest.destinations {
+        let Some(own) = place.handler.destinations.get(name) else {
+            refuse(format!(
+                "{}: destinations.{name} is missing: bind it to one of [tenants.{}.destinations]",
+                place.section(),
+                place.tenant_name
+            ));
+            continue;
+        };
+        let Some(kind) = place.tenant.destinations.get(own) else {
+            refuse(format!("{}: destinations.{name}: the tenant has no destination `{own}`", place.section()));
+            continue;
+        };
+        let kind_name = match kind {
+            config::Destination::Local { .. } => "local",
+            config::Destination::Table => "table",
+        };
+        if !declared.kinds.is_empty() && !declared.kinds.iter().any(|allowed| allowed == kind_name) {
+            refuse(format!(
+                "{}: destinations.{name} is bound to `{own}` of kind {kind_name}, the module allows {}",
+                place.section(),
+                declared.kinds.join(", ")
+            ));
+            continue;
+        }
+        let source_uri = format!("/oncebox/{}/{}", place.tenant_name, place.name);
+        bound.insert(name.clone(), BoundDestination { name: own.clone(), kind: kind.clone(), source_uri });
+    }
+    bound
+}
+
+fn limits(place: Place<'_>, manifest: &Manifest, reasons: &mut Vec<Reason>) -> RunLimits {
+    let own = &place.handler.limits;
+    let needs_memory = manifest.limits.memory_bytes_max;
+    let needs_time = manifest.limits.run_time_ms_max.map(Duration::from_millis);
+    let memory_ceiling = own.memory_bytes_max.unwrap_or(place.host_limits.memory_bytes_max);
+    if let Some(needs) = needs_memory.filter(|needs| *needs > memory_ceiling) {
+        reasons.push(Reason {
+            code: "limits",
+            message: format!(
+                "the module needs memory_bytes_max = {needs}, the ceiling is {memory_ceiling} \
+                 (memory_bytes_max in {} or [host.limits])",
+                place.section()
+            ),
+        });
+    }
+    if let (Some(needs), Some(ceiling)) = (needs_time, own.run_time_max)
+        && needs > ceiling
+    {
+        reasons.push(Reason {
+            code: "limits",
+            message: format!(
+                "the module needs run_time_ms_max = {}, the ceiling is {} (limits.run_time_ms_max in {})",
+                needs.as_millis(),
+                ceiling.as_millis(),
+                place.section()
+            ),
+        });
+    }
+    RunLimits {
+        run_time_max: own.run_time_max.or(needs_time).unwrap_or(RUN_TIME),
+        memory_bytes_max: own
+            .memory_bytes_max
+            .or(needs_memory)
+            .unwrap_or(MEMORY_BYTES)
+            .min(place.host_limits.memory_bytes_max),
+        staged_rows_max: own.staged_rows_max,
+        staged_bytes_max: own.staged_bytes_max,
+        events_max: own.events_max,
+        host_calls_max: own.host_calls_max,
+        log_lines_max: own.log_lines_max,
+        result_bytes_max: own.result_bytes_max,
+    }
+}
+
+fn retry(place: Place<'_>, manifest: &Manifest) -> RetryPolicy {
+    let (own, needs, base) = (&place.handler.retry, &manifest.retry, RetryPolicy::default());
+    RetryPolicy {
+        attempts_max: own.attempts_max.or(needs.attempts_max).unwrap_or(base.attempts_max),
+        first: own.first.unwrap_or(base.first),
+        factor: own.factor.unwrap_or(base.factor),
+        delay_max: own.delay_max.unwrap_or(base.delay_max),
+        deadline: own.deadline.or(needs.deadline_s.map(Duration::from_secs)).unwrap_or(base.deadline),
+        short_attempts_max: own.short_attempts_max.unwrap_or(base.short_attempts_max),
+    }
+}
+
+type Texts = (BTreeMap<String, ReadyStatement>, BTreeMap<String, ReadyQuery>);
+
+/// The SQL gate over every text that would run here. What it accepts is what runs, byte for byte.
+fn statements(
+    place: Place<'_>,
+    manifest: &Manifest,
+    dialect: Dialect,
+    catalogue: &Catalogue,
+    reasons: &mut Vec<Reason>,
+) -> Texts {
+    let operator = Operator { tables: &place.tenant.tables, triggers: &place.tenant.triggers };
+    let mut gate = |what: &str, sql: &str, params: usize, purpose: Purpose| {
+        let declared = Declared { tables: &manifest.tables, params, purpose };
+        if let Err(refusal) = sql::check(sql, dialect, &declared, &operator, catalogue) {
+            reasons.push(Reason { code: refusal.rule.code(), message: format!("{what}: {refusal}") });
+        }
+    };
+    let statements = manifest.statements.iter().map(|(name, statement)| {
+        let sql = text(dialect, &statement.sql, statement.sqlite.as_deref());
+        let rows: RowExpectation = statement.rows;
+        gate(&format!("[statements.{name}]"), sql, statement.params.len(), Purpose::Statement { rows });
+        let ready = ReadyStatement {
+            sql: sql.into(),
+            rows,
+            mismatch: statement.mismatch.clone(),
+            errors: statement.errors.clone(),
+        };
+        (name.clone(), ready)
+    });
+    let statements = statements.collect();
+    let queries = manifest.queries.iter().map(|(name, query)| {
+        let sql = text(dialect, &query.sql, query.sqlite.as_deref());
+        gate(&format!("[queries.{name}]"), sql, query.params.len(), Purpose::Query { lock: query.lock });
+        let ready = ReadyQuery {
+            sql: sql.into(),
+            rows_max: query.rows_max,
+            bytes_max: query.bytes_max,
+            integers: query.integers,
+        };
+        (name.clone(), ready)
+    });
+    (statements, queries.collect())
+}
+
+fn text<'a>(dialect: Dialect, sql: &'a str, sqlite: Option<&'a str>) -> &'a str {
+    match dialect {
+        Dialect::MySql => sql,
+        Dialect::Sqlite => sqlite.unwrap_or(sql),
+    }
+}
+
+/// The server's own opinion: names, syntax, parameters.
+async fn prepared(
+    store: &dyn Store,
+    statements: &BTreeMap<String, ReadyStatement>,
+    queries: &BTreeMap<String, ReadyQuery>,
+    reasons: &mut Vec<Reason>,
+) -> Result<(), StoreError> {
+    let statements = statements.iter().map(|(name, ready)| (format!("[statements.{name}]"), &ready.sql));
+    let queries = queries.iter().map(|(name, ready)| (format!("[queries.{name}]"), &ready.sql));
+    let texts: Vec<(String, &Arc<str>)> = statements.chain(queries).collect();
+    for (what, sql) in texts {
+        if let Err(error) = store.prepare(sql).await {
+            if error.class == oncebox_core::failure::Class::Infrastructure {
+                return Err(StoreError::Away { message: error.message });
+            }
+            reasons.push(Reason { code: "not-prepared", message: format!("{what}: the database does not prepare it: {error}") });
+        }
+    }
+    Ok(())
+}

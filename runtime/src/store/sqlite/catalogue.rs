@@ -1,0 +1,87 @@
+//! What the SQL gate needs to know of the tenant's tables, and SQLite's own opinion of a text.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use oncebox_core::sql::{Catalogue, ForeignKey, ReferentialAction, TableFacts, TableKind};
+use sqlx::{AssertSqlSafe, Executor as _, Row as _, SqlStr, SqliteConnection};
+
+use super::errors::{statement_error, store_error};
+use crate::store::{StatementError, StoreError};
+
+/// Moves whenever a table, an index, a view or a trigger is made, changed or dropped.
+pub(super) async fn schema_version(connection: &mut SqliteConnection) -> Result<i64, StoreError> {
+    sqlx::query("PRAGMA schema_version")
+        .fetch_one(connection)
+        .await
+        .and_then(|row| row.try_get(0))
+        .map_err(|error| store_error("schema version", &error))
+}
+
+pub(super) async fn catalogue(connection: &mut SqliteConnection) -> Result<Catalogue, StoreError> {
+    let wrap = |error| store_error("catalogue", &error);
+    let mut tables = BTreeMap::new();
+    let rows = sqlx::query("SELECT name, type FROM pragma_table_list WHERE schema IN ('main', 'temp')")
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(wrap)?;
+    for row in &rows {
+        let (name, kind): (String, String) = (row.try_get(0).map_err(wrap)?, row.try_get(1).map_err(wrap)?);
+        let kind = match kind.as_str() {
+            "table" => TableKind::Base,
+            "view" => TableKind::View,
+            "virtual" => TableKind::Virtual,
+            // `shadow` tables belong to a virtual one.
+            _ => TableKind::System,
+        };
+        tables.insert(name, TableFacts { kind, engine: None, triggers: Vec::new(), referenced_by: Vec::new() });
+    }
+    let triggers = sqlx::query("SELECT tbl_name, name FROM sqlite_schema WHERE type = 'trigger' ORDER BY name")
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(wrap)?;
+    for row in &triggers {
+        let table: String = row.try_get(0).map_err(wrap)?;
+        if let Some(facts) = tables.get_mut(&table) {
+            facts.triggers.push(row.try_get(1).map_err(wrap)?);
+        }
+    }
+    let keys = sqlx::query(
+        "SELECT t.name, f.id, f.\"table\", f.on_delete, f.on_update
+         FROM pragma_table_list AS t JOIN pragma_foreign_key_list(t.name) AS f
+         WHERE t.schema = 'main' AND t.type = 'table' AND f.seq = 0 ORDER BY t.name, f.id",
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .map_err(wrap)?;
+    for row in &keys {
+        let from_table: String = row.try_get(0).map_err(wrap)?;
+        let id: i64 = row.try_get(1).map_err(wrap)?;
+        let to_table: String = row.try_get(2).map_err(wrap)?;
+        let key = ForeignKey {
+            name: format!("{from_table} foreign key {id}"),
+            on_delete: action(row.try_get(3).map_err(wrap)?),
+            on_update: action(row.try_get(4).map_err(wrap)?),
+            from_table,
+        };
+        // SQLite compares table names without regard to case.
+        if let Some((_, facts)) = tables.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case(&to_table)) {
+            facts.referenced_by.push(key);
+        }
+    }
+    Ok(Catalogue { tables, complete: true })
+}
+
+fn action(text: &str) -> ReferentialAction {
+    match text {
+        "CASCADE" => ReferentialAction::Cascade,
+        "SET NULL" => ReferentialAction::SetNull,
+        "SET DEFAULT" => ReferentialAction::SetDefault,
+        _ => ReferentialAction::Restrict,
+    }
+}
+
+/// Lets SQLite compile the text, as the lanes will: unknown tables, columns and functions are found here.
+pub(super) async fn prepare(connection: &mut SqliteConnection, sql: &str) -> Result<(), StatementError> {
+    let text: SqlStr = sqlx::SqlSafeStr::into_sql_str(AssertSqlSafe(Arc::<str>::from(sql)));
+    connection.prepare(text).await.map(|_| ()).map_err(|error| statement_error(&error))
+}
