@@ -55,9 +55,22 @@ async fn a_guest_of_another_shape_is_refused_with_the_whole_chain() {
         (func $handle (canon lift (core func $i "f")))
         (instance $guest (export "handle" (func $handle)))
         (export "oncebox:handler/guest@1.0.0" (instance $guest)))"#;
+    let error = try_load(&text_component(skewed)).await.unwrap().dry_run().await.unwrap_err();
+    assert_eq!(error.code(), "contract-skew");
+    let text = error.to_string();
+    assert!(text.contains("oncebox:handler@1.0.0"), "{text}");
+    assert!(text.contains("expected 1 parameters, found 0"), "{text}");
+}
+
+#[tokio::test]
+async fn an_import_of_another_shape_is_refused_with_the_whole_chain() {
+    let skewed = r#"(component
+        (import "oncebox:handler/context@1.0.0" (instance (export "now-us" (func (result string)))))
+        (instance $guest)
+        (export "oncebox:handler/guest@1.0.0" (instance $guest)))"#;
     let (code, text) = refusal(&text_component(skewed)).await;
     assert_eq!(code, "contract-skew");
-    assert!(text.contains("handle"), "{text}");
+    assert!(text.contains("`now-us`") && text.contains("expected `string`"), "{text}");
 }
 
 #[tokio::test]
@@ -81,6 +94,51 @@ async fn a_module_that_is_not_valid_is_refused_by_the_compilers_process() {
     let (code, text) = refusal(&text_component(invalid)).await;
     assert_eq!(code, "compile-failed");
     assert!(text.contains("type mismatch"), "{text}");
+}
+
+#[tokio::test]
+async fn proposals_that_no_plugin_needs_are_refused() {
+    for proposal in [
+        "(memory i64 1)",
+        "(memory 1) (memory 1)",
+        "(memory 1 1 shared)",
+        "(tag $t)",
+        "(type (struct (field i32)))",
+        "(func (param v128) (result v128) (i32x4.relaxed_trunc_f32x4_s (local.get 0)))",
+    ] {
+        let component = format!(
+            r#"(component (core module {proposal}) (instance $guest) (export "oncebox:handler/guest@1.0.0" (instance $guest)))"#
+        );
+        let (code, text) = refusal(&text_component(&component)).await;
+        assert_eq!(code, "compile-failed", "{proposal}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_module_beyond_the_static_caps_is_refused_before_it_is_compiled() {
+    let cases = [
+        (
+            format!("(core module {})", "(func)".repeat(100_001)),
+            "the component has 100001 functions, the limit is 100000",
+        ),
+        (
+            format!("{}{}", "(component".repeat(17), ")".repeat(17)),
+            "the component has 17 levels of nesting, the limit is 16",
+        ),
+        (
+            format!("(core module $m) {}", "(core instance (instantiate $m))".repeat(65)),
+            "the component has 65 core instances, the limit is 64",
+        ),
+        ("(core module (table 20001 funcref))".to_owned(), "the component needs 20001 elements in one table"),
+        ("(core module (memory 65536))".to_owned(), "the component needs 4294967296 bytes of memory"),
+    ];
+    for (content, start) in cases {
+        let component = format!(
+            r#"(component {content} (instance $guest) (export "oncebox:handler/guest@1.0.0" (instance $guest)))"#
+        );
+        let text = refusal(&text_component(&component)).await.1;
+        assert!(text.starts_with(start), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -53,6 +53,15 @@ async fn a_loop_lets_its_sibling_make_progress() {
     assert!(turns.load(Ordering::Relaxed) >= 10, "{turns:?} turns in 200 ms");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_is_not_over_may_be_moved_to_another_task() {
+    let mut run = Box::pin(load("hostile/loop").await.run(attempt()));
+    let here = std::future::poll_fn(|context| std::task::Poll::Ready(run.as_mut().poll(context))).await;
+    assert!(here.is_pending(), "{here:?}");
+    let outcome = tokio::spawn(run).await.unwrap();
+    assert_eq!(failed(outcome).class, Class::TimeLimit);
+}
+
 #[tokio::test]
 async fn a_run_that_is_dropped_frees_its_instance() {
     let module = load("hostile/loop").await;

@@ -18,7 +18,6 @@ mod generated {
 
 pub(super) use generated::{
     Handler, HandlerPre,
-    exports::oncebox::handler::guest,
     oncebox::handler::{config, context, db, events, log, types},
 };
 

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use oncebox_core::ids::ModuleDigest;
+use oncebox_core::{ids::ModuleDigest, manifest::Manifest};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use wasmparser::WasmFeatures;
@@ -122,9 +122,8 @@ impl Engine {
     pub async fn load(self: &Arc<Self>, module_bytes: &[u8], cache_dir: &Path) -> Result<Arc<Module>, PluginError> {
         let limits =
             Limits { module_bytes_max: self.limits.module_bytes_max, memory_bytes_max: self.limits.memory_bytes_max };
-        let section = inspect::module(module_bytes, &limits)?;
-        let manifest = manifest::read(section)?;
-        let digest = ModuleDigest(Sha256::digest(module_bytes).into());
+        let bytes = module_bytes.to_vec();
+        let (digest, manifest) = blocking(move || examine(&bytes, &limits)).await??;
         let component = self.component(&digest, module_bytes, cache_dir).await?;
         let skew = |error: &wasmtime::Error| PluginError::VersionSkew { chain: chain(error) };
         let linked = self.linker.instantiate_pre(&component).map_err(|error| skew(&error))?;
@@ -140,24 +139,19 @@ impl Engine {
     ) -> Result<Component, PluginError> {
         let cache = Cache::new(cache_dir, &self.wasm, digest);
         let _one_at_a_time = self.compiling.lock().await;
-        if let Some(native) = cache.read() {
-            match self.deserialize(&native) {
-                Ok(component) => return Ok(component),
-                Err(error) => cache.discard(&chain(&error)),
-            }
+        let (wasm, entry) = (self.wasm.clone(), cache.clone());
+        if let Some(component) = blocking(move || kept(&wasm, &entry)).await? {
+            return Ok(component);
         }
         let native = self.compiler.compile(module_bytes).await?;
-        // A refusal by the pool comes here: it is the module's, not the entry's.
-        let component = self.deserialize(&native).map_err(|error| PluginError::Unloadable { chain: chain(&error) })?;
-        cache.write(&native);
-        Ok(component)
-    }
-
-    #[expect(unsafe_code, reason = "native code can only be loaded unsafely; ours alone gets here, see the callers")]
-    fn deserialize(&self, native: &[u8]) -> wasmtime::Result<Component> {
-        // SAFETY: the bytes come straight from our compiler's pipe, or from a cache entry whose digest was checked over
-        // these very bytes in memory, written by us into a directory that only our user may enter.
-        unsafe { Component::deserialize(&self.wasm, native) }
+        let wasm = self.wasm.clone();
+        blocking(move || {
+            // A refusal by the pool comes here: it is the module's, not the entry's.
+            let component = deserialize(&wasm, &native).map_err(|error| unloadable(&error))?;
+            cache.write(&native);
+            Ok(component)
+        })
+        .await?
     }
 
     /// A store for one run, with every limit armed.
@@ -185,6 +179,35 @@ impl Engine {
     pub fn limits(&self) -> &EngineLimits {
         &self.limits
     }
+}
+
+/// Reading, hashing and mapping megabytes would hold up the other tasks of a worker.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, PluginError> {
+    let cancelled = |error: tokio::task::JoinError| PluginError::Unloadable { chain: error.to_string() };
+    tokio::task::spawn_blocking(work).await.map_err(cancelled)
+}
+
+fn examine(module_bytes: &[u8], limits: &Limits) -> Result<(ModuleDigest, Manifest), PluginError> {
+    let section = inspect::module(module_bytes, limits)?;
+    let manifest = manifest::read(section)?;
+    Ok((ModuleDigest(Sha256::digest(module_bytes).into()), manifest))
+}
+
+/// The component of a cache entry; one that the engine refuses is removed.
+fn kept(wasm: &wasmtime::Engine, entry: &Cache) -> Option<Component> {
+    let native = entry.read()?;
+    deserialize(wasm, &native).map_err(|error| entry.discard(&chain(&error))).ok()
+}
+
+fn unloadable(error: &wasmtime::Error) -> PluginError {
+    PluginError::Unloadable { chain: chain(error) }
+}
+
+#[expect(unsafe_code, reason = "native code can only be loaded unsafely; only our own gets here, see the callers")]
+fn deserialize(wasm: &wasmtime::Engine, native: &[u8]) -> wasmtime::Result<Component> {
+    // SAFETY: the bytes come straight from our compiler's pipe, or from a cache entry whose digest was checked over
+    // these very bytes in memory, written by us into a directory that only our user may enter.
+    unsafe { Component::deserialize(wasm, native) }
 }
 
 /// What decides the native code: the compiler's process and the host's engine have it in common.

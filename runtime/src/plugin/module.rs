@@ -11,7 +11,7 @@ use wasmtime::Store;
 
 use super::{
     Attempt, Context, Engine, Event, Outcome, PluginError, RunLimits,
-    contract::{HandlerPre, guest, types},
+    contract::{Handler, HandlerPre, types},
     fault,
     host::{Host, Phase},
     text::{MESSAGE_BYTES_MAX, tamed},
@@ -53,7 +53,7 @@ impl Module {
     /// Makes an instance under a deadline and the host's memory ceiling, and calls nothing.
     ///
     /// # Errors
-    /// The instance cannot be made: a start function that traps, loops or calls an import, or too much memory.
+    /// `handle` is not of the contract's shape, or the instance cannot be made: a start function that traps, loops or calls an import, or too much memory.
     pub async fn dry_run(&self) -> Result<(), PluginError> {
         let refused = |failure: &Failure| PluginError::DryRun {
             reason: format!("{}: {}", failure.class.name(), failure.message),
@@ -62,11 +62,14 @@ impl Module {
         let _ticking = self.engine.ticker().run();
         let mut store =
             self.engine.store(Host::new(dry_attempt(self.engine.limits().memory_bytes_max), &self.manifest));
-        let instance = self.handler.instantiate_async(&mut store).await;
+        let instance = self.handler.instance_pre().instantiate_async(&mut store).await;
+        // The types of the export are compared only when it is looked up in an instance.
+        let looked_up = instance.map(|instance| Handler::new(&mut store, &instance).map(drop));
         let host = store.into_data();
         host.close();
-        match instance {
-            Ok(_) => Ok(()),
+        match looked_up {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(PluginError::VersionSkew { chain: fault::chain(&error) }),
             Err(error) => Err(refused(&host.failure(&error))),
         }
     }
@@ -109,7 +112,7 @@ impl Module {
     ) -> wasmtime::Result<Result<types::Done, types::Failure>> {
         let handler = self.handler.instantiate_async(&mut *store).await?;
         store.data_mut().enter(Phase::Handling);
-        let answer = guest_of(&handler).call_handle(&mut *store, event).await;
+        let answer = handler.oncebox_handler_guest().call_handle(&mut *store, event).await;
         store.data_mut().enter(Phase::Sealed);
         answer
     }
@@ -118,10 +121,6 @@ impl Module {
         let closed = |_| Failure::new(Class::Infrastructure, "engine-closed", "the engine is shutting down");
         self.engine.permits().acquire().await.map_err(closed)
     }
-}
-
-fn guest_of(handler: &super::contract::Handler) -> &guest::Guest {
-    handler.oncebox_handler_guest()
 }
 
 fn outcome(host: Host, answer: Result<types::Done, types::Failure>) -> Outcome {
