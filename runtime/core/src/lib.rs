@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod decimal;
+mod document;
 pub mod envelope;
 pub mod failure;
 pub mod fingerprint;

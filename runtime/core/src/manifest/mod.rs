@@ -1,9 +1,20 @@
 //! What a module declares about itself: the types of `handler.toml`, packed as custom section `oncebox:manifest`.
 
+mod fingerprint;
+mod keys;
+mod packed;
+mod read;
+mod statement;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::{
+    fingerprint::MaybeFingerprint,
+    keys::{ATTEMPTS, DEADLINE, MEMORY_BYTES, RUN_TIME_MS},
+};
+pub use self::{keys::reference, read::MANIFEST_BYTES_MAX};
 use crate::value::ParamType;
 
 /// A handler's manifest, parsed and checked by itself (not against a configuration or a database).
@@ -223,3 +234,6 @@ impl Manifest {
         !self.queries.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests;
