@@ -59,7 +59,7 @@ async fn a_guest_of_another_shape_is_refused_with_the_whole_chain() {
     assert_eq!(error.code(), "contract-skew");
     let text = error.to_string();
     assert!(text.contains("oncebox:handler@1.0.0"), "{text}");
-    assert!(text.contains("expected 1 parameters, found 0"), "{text}");
+    assert!(text.contains("expected 1-tuple, found 0-tuple"), "{text}");
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn an_import_of_another_shape_is_refused_with_the_whole_chain() {
         (export "oncebox:handler/guest@1.0.0" (instance $guest)))"#;
     let (code, text) = refusal(&text_component(skewed)).await;
     assert_eq!(code, "contract-skew");
-    assert!(text.contains("`now-us`") && text.contains("expected `string`"), "{text}");
+    assert!(text.contains("`now-us`") && text.contains("expected `u64` found `string`"), "{text}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use oncebox::plugin::{Outcome, StagedWrite};
-use oncebox_core::{failure::Class, value::Value};
+use oncebox_core::{failure::Class, identify::outgoing_event_id, ids::BusinessKey, value::Value};
 
 use crate::sandbox::{attempt, failed, load, result, with_payload};
 
@@ -19,6 +19,9 @@ async fn the_same_attempt_twice_has_the_same_outcome() {
     assert_eq!(writes, &[StagedWrite { statement: "award".into(), params }]);
     assert_eq!((events[0].destination.as_str(), events[0].position), ("out", 0));
     assert_eq!((events[0].event_type.as_str(), events[0].payload.as_slice()), ("points.awarded", b"award".as_slice()));
+
+    let event_id = outgoing_event_id("acme", "points", &BusinessKey::new(b"order:42".as_slice()), 0, 0);
+    assert_eq!(events[0].event_id, event_id);
 
     let mut other = attempt();
     other.context.generation = 1;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use oncebox_core::text::TextErrors;
 use thiserror::Error;
 
 /// A module that is refused, or an engine that cannot be made. The version that serves goes on serving.
@@ -54,11 +55,8 @@ pub enum PluginError {
     #[error("custom section `oncebox:manifest` is missing: run `oncebox build`, which packs handler.toml")]
     ManifestMissing,
     /// Not understood.
-    #[error("the packed manifest is refused: {reason}")]
-    ManifestInvalid {
-        /// What is wrong in it.
-        reason: String,
-    },
+    #[error("the packed manifest is refused: mend handler.toml and run `oncebox build`\n{0}")]
+    ManifestInvalid(TextErrors),
     /// Something that a plugin is not given.
     #[error("the component imports `{name}`: {hint}")]
     UnknownImport {
@@ -149,7 +147,7 @@ impl PluginError {
             Self::Malformed { .. } => "module-malformed",
             Self::TooComplex { .. } => "module-too-complex",
             Self::ManifestMissing => "manifest-missing",
-            Self::ManifestInvalid { .. } => "manifest-invalid",
+            Self::ManifestInvalid(_) => "manifest-invalid",
             Self::UnknownImport { .. } => "import-unknown",
             Self::MissingExport { .. } => "export-missing",
             Self::VersionSkew { .. } => "contract-skew",

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use oncebox_core::{
     failure::{Class, Failure},
+    identify::outgoing_event_id,
+    ids::BusinessKey,
     manifest::{Manifest, Param},
     message::Header,
     value::Value,
@@ -258,10 +260,10 @@ impl events::Host for Host {
         self.charge(&call, destination.len() + event_bytes(&event))?;
         let position = u32::try_from(self.events.len()).unwrap_or(u32::MAX);
         let context = &self.attempt.context;
-        let event_id = super::event_id::outgoing_event_id(
+        let event_id = outgoing_event_id(
             &context.tenant,
             &context.handler,
-            &self.attempt.event.business_key,
+            &BusinessKey::new(self.attempt.event.business_key.as_slice()),
             context.generation,
             position,
         );

@@ -13,7 +13,6 @@ mod compile;
 mod contract;
 mod engine;
 mod error;
-mod event_id;
 mod fault;
 mod host;
 mod inspect;
