@@ -46,8 +46,9 @@ async fn lies_in_the_abi_are_told_from_traps() {
 }
 
 #[tokio::test]
-async fn an_import_called_from_the_allocator_is_refused() {
+async fn an_import_called_while_the_host_moves_values_is_refused() {
     dies("hostile/import_in_realloc", Class::Abi, "component-abi").await;
+    dies("hostile/import_in_post_return", Class::Abi, "component-abi").await;
 }
 
 #[tokio::test]

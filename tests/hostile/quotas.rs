@@ -47,6 +47,7 @@ async fn a_result_over_its_limit_is_refused() {
 #[tokio::test]
 async fn a_call_that_hands_over_too_much_at_once_is_refused_before_it_is_copied() {
     dies("hostile/big_call", Class::Quota, "transfer-bytes").await;
+    dies("hostile/alias_flood", Class::Quota, "transfer-bytes").await;
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use crate::sandbox::{attempt, dies, engine, failed, lives, load};
 async fn a_loop_ends_at_its_time_limit() {
     let failure = dies("hostile/loop", Class::TimeLimit, "run-time").await;
     assert_eq!(failure.message, "the run was not over after 200 ms (run_time_ms_max)");
+    dies("hostile/loop_in_realloc", Class::TimeLimit, "run-time").await;
 }
 
 #[tokio::test]

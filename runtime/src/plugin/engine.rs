@@ -223,6 +223,8 @@ pub(super) fn code_config() -> Config {
         // Never from the environment: parsing DWARF at each trap costs a hundred times the trap.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .wasm_backtrace_max_frames(std::num::NonZeroUsize::new(BACKTRACE_FRAMES_MAX))
+        // One core of the host at most: the others go on serving.
+        .parallel_compilation(false)
         .wasm_relaxed_simd(false)
         .wasm_memory64(false)
         .wasm_multi_memory(false)

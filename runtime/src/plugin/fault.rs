@@ -54,6 +54,19 @@ const ABI_TRAPS: [Trap; 7] = [
     Trap::UnalignedPointer,
 ];
 
+/// The traps that guests' compilers emit, by the names that people group them by; any other is `trap`.
+const TRAP_CODES: [(Trap, &str); 9] = [
+    (Trap::UnreachableCodeReached, "unreachable"),
+    (Trap::StackOverflow, "stack-overflow"),
+    (Trap::MemoryOutOfBounds, "memory-out-of-bounds"),
+    (Trap::TableOutOfBounds, "table-out-of-bounds"),
+    (Trap::IndirectCallToNull, "indirect-call"),
+    (Trap::BadSignature, "indirect-call"),
+    (Trap::IntegerOverflow, "integer-overflow"),
+    (Trap::IntegerDivisionByZero, "division-by-zero"),
+    (Trap::BadConversionToInteger, "bad-conversion"),
+];
+
 /// Text of wasmtime's private error for data beyond the fuel of a host call; a hostile test pins it.
 const FUEL_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhausted";
 
@@ -104,13 +117,7 @@ fn trapped(trap: Trap, last_error: Option<&str>) -> Failure {
     if ABI_TRAPS.contains(&trap) {
         return Failure::new(Class::Abi, "component-abi", trap.to_string());
     }
-    let code = match trap {
-        Trap::UnreachableCodeReached => "unreachable",
-        Trap::StackOverflow => "stack-overflow",
-        Trap::MemoryOutOfBounds => "memory-out-of-bounds",
-        Trap::IntegerDivisionByZero => "division-by-zero",
-        _ => "trap",
-    };
+    let code = TRAP_CODES.iter().find(|(known, _)| *known == trap).map_or("trap", |(_, code)| code);
     let message = match last_error {
         Some(line) => format!("{trap}; last error line: {line}"),
         None => trap.to_string(),
