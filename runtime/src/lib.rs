@@ -1,3 +1,11 @@
-//! Oncebox: a host runtime for event handlers.
+//! Oncebox: a host runtime for event handlers. A handler is a sandboxed plugin that only *stages* writes and events;
+//! the host owns the source, the transaction, the inbox row of the business key, retry, and when a message is settled.
+//!
+//! `host/road.rs` shows a batch's way from the source to the settlement, `host/unit_of_work.rs` its transaction.
 
+pub mod clock;
+pub mod host;
+pub mod metrics;
 pub mod plugin;
+pub mod source;
+pub mod store;

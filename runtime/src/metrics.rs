@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 
 use oncebox_core::life::Verdict;
-use prometheus::{
-    Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry,
-    TextEncoder,
-};
+use prometheus::{Encoder as _, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder};
 
 use crate::{
     host::{Delivery, Done, Target, Tenant},
@@ -33,11 +30,8 @@ const UNITS: Described = Described {
     labels: &["tenant"],
     meaning: "Units of work from BEGIN to COMMIT, in seconds.",
 };
-const EVENTS: Described = Described {
-    name: "oncebox_unit_events",
-    labels: &["tenant"],
-    meaning: "Events in a unit of work.",
-};
+const EVENTS: Described =
+    Described { name: "oncebox_unit_events", labels: &["tenant"], meaning: "Events in a unit of work." };
 const LATENCY: Described = Described {
     name: "oncebox_delivery_seconds",
     labels: &["tenant", "handler"],

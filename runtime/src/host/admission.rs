@@ -107,7 +107,10 @@ pub async fn admit(place: Place<'_>, manifest: &Manifest, store: &dyn Store) -> 
     let limits = limits(place, manifest, &mut reasons);
     let rule = Rule::of(manifest, place.handler);
     if let Err(error) = &rule {
-        reasons.push(Reason { code: "bad-rule", message: format!("{error} (in the manifest, or overridden in {})", place.section()) });
+        reasons.push(Reason {
+            code: "bad-rule",
+            message: format!("{error} (in the manifest, or overridden in {})", place.section()),
+        });
     }
     let catalogue = store.catalogue().await?;
     let (statements, queries) = statements(place, manifest, store.dialect(), &catalogue, &mut reasons);
@@ -115,15 +118,9 @@ pub async fn admit(place: Place<'_>, manifest: &Manifest, store: &dyn Store) -> 
         prepared(store, &statements, &queries, &mut reasons).await?;
     }
     match rule {
-        Ok(rule) if reasons.is_empty() => Ok(Admitted {
-            rule,
-            limits,
-            retry: retry(place, manifest),
-            config,
-            statements,
-            queries,
-            destinations,
-        }),
+        Ok(rule) if reasons.is_empty() => {
+            Ok(Admitted { rule, limits, retry: retry(place, manifest), config, statements, queries, destinations })
+        }
         _ => Err(Refused(reasons).into()),
     }
 }
@@ -360,7 +357,10 @@ async fn prepared(
             if error.class == oncebox_core::failure::Class::Infrastructure {
                 return Err(StoreError::Away { message: error.message });
             }
-            reasons.push(Reason { code: "not-prepared", message: format!("{what}: the database does not prepare it: {error}") });
+            reasons.push(Reason {
+                code: "not-prepared",
+                message: format!("{what}: the database does not prepare it: {error}"),
+            });
         }
     }
     Ok(())

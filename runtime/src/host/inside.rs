@@ -87,8 +87,10 @@ fn rows(name: &str, query: &ReadyQuery, columns: Vec<String>, data: Vec<Vec<Valu
     }
     let bytes: u64 = data.iter().flatten().map(|value| value.bytes() as u64).sum();
     if bytes > query.bytes_max {
-        let message =
-            format!("query `{name}` has {bytes} bytes, the limit is {} (its bytes_max in the manifest)", query.bytes_max);
+        let message = format!(
+            "query `{name}` has {bytes} bytes, the limit is {} (its bytes_max in the manifest)",
+            query.bytes_max
+        );
         return Err(Failure::new(Class::Quota, "query-bytes", message));
     }
     let data = match query.integers {

@@ -148,7 +148,9 @@ impl Marks {
                 (counted, Some(self.now_us + i64::try_from(delay.as_micros()).unwrap_or(i64::MAX / 2)))
             }
             Some(Decision::Die { counted }) => (counted, None),
-            Some(Decision::Again) | None => (Counted { attempts: delivery.counted.attempts + 1, ..delivery.counted }, None),
+            Some(Decision::Again) | None => {
+                (Counted { attempts: delivery.counted.attempts + 1, ..delivery.counted }, None)
+            }
         };
         let (code, result) = match (end, attempted) {
             (End::Applied, Some(Attempted { outcome: Outcome::Applied { result, events, .. }, .. })) => {
@@ -234,7 +236,9 @@ impl Marks {
 
     fn outgoing(&mut self, delivery: &Delivery, event: &StagedEvent) {
         let (Ok(identity), Target::Handler(handler, deployed)) = (&delivery.identity, &delivery.target) else { return };
-        let Some(BoundDestination { name, kind, source_uri }) = deployed.destinations.get(&event.destination) else { return };
+        let Some(BoundDestination { name, kind, source_uri }) = deployed.destinations.get(&event.destination) else {
+            return;
+        };
         let due_us = self.now_us.saturating_add_unsigned(event.delay_ms.unwrap_or(0).saturating_mul(1_000));
         let traceparent = traceparent(delivery);
         let state = match kind {

@@ -140,9 +140,9 @@ impl<T: Waiting> Inner<T> {
             self.turn = Some(at);
             let taken = self.by_handler.get_mut(&at).and_then(|queue| {
                 let fits = |one: &T| batch.is_empty() || bytes + one.delivery().bytes() <= limits.bytes;
-                let index = queue.iter().position(|one| {
-                    fits(one) && one.delivery().key().is_none_or(|key| !keys.contains(&key))
-                })?;
+                let index = queue
+                    .iter()
+                    .position(|one| fits(one) && one.delivery().key().is_none_or(|key| !keys.contains(&key)))?;
                 queue.remove(index)
             });
             match taken {
@@ -164,9 +164,9 @@ impl<T: Waiting> Inner<T> {
     fn next_turn(&self, kind: Option<Kind>) -> Option<(HandlerId, Kind)> {
         use std::ops::Bound::{Excluded, Unbounded};
         let fits = |at: &&(HandlerId, Kind)| kind.is_none_or(|kind| at.1 == kind);
-        let after = self.turn.and_then(|turn| {
-            self.by_handler.range((Excluded(turn), Unbounded)).map(|(at, _)| at).find(fits).copied()
-        });
+        let after = self
+            .turn
+            .and_then(|turn| self.by_handler.range((Excluded(turn), Unbounded)).map(|(at, _)| at).find(fits).copied());
         after.or_else(|| self.by_handler.keys().find(fits).copied())
     }
 }

@@ -90,11 +90,15 @@ fn identified(tenant: &Tenant, source: &LocalSource, taken: Taken) -> Vec<Delive
             Unrouted::Dead => "no-route",
             Unrouted::Ignore => Failure::IGNORED,
         };
-        let message = format!("no route of source `{}` takes event type `{event_type}`", source.name(), event_type = envelope.event_type);
+        let message = format!(
+            "no route of source `{}` takes event type `{event_type}`",
+            source.name(),
+            event_type = envelope.event_type
+        );
         return vec![delivery(Target::Nobody, Err(Failure::new(Class::NoRoute, code, message)))];
     }
     let served = handlers.iter().filter_map(|name| {
-        let handler = tenant.handlers.get(name)?;
+        let handler = tenant.handlers.get(*name)?;
         Some((handler.clone(), handler.current()?))
     });
     served
@@ -155,7 +159,9 @@ async fn settle(lane: &LaneContext, connection: &mut Box<dyn Lane>, items: Vec<I
         .filter(|(id, _, all)| *all && !done.settled.contains(id))
         .map(|(id, token, _)| (id, token))
         .collect();
-    if !late.is_empty() && let Err(error) = settle_late(connection, &late).await {
+    if !late.is_empty()
+        && let Err(error) = settle_late(connection, &late).await
+    {
         // The verdicts stand; the messages come again after their lease and are found to be duplicates.
         tracing::warn!(tenant = %tenant.name, %error, "could not settle after the commit");
     }

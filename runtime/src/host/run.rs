@@ -109,7 +109,9 @@ pub async fn run(lane: &LaneContext, batch: Vec<LookedUp>) -> Vec<Item> {
                     }
                 }
             }
-            (Ok(_), None, Target::Nobody) => Ran::Refused(Failure::new(Class::NoRoute, "no-route", "no route takes it")),
+            (Ok(_), None, Target::Nobody) => {
+                Ran::Refused(Failure::new(Class::NoRoute, "no-route", "no route takes it"))
+            }
         };
         items.push(Item { delivery, ran });
         if lane.is_slow && began.elapsed() > lane.tenant.settings.unit_time_max {

@@ -9,7 +9,7 @@ use std::{collections::HashMap, time::Duration};
 use oncebox_core::{
     failure::{Class, Failure},
     ids::LeaseToken,
-    life::{HeldChange, Happening, InboxState, Verdict, step},
+    life::{Happening, HeldChange, InboxState, Verdict, step},
     retry::{Counted, Decision, decide},
 };
 
@@ -24,9 +24,7 @@ use super::{
 use crate::{
     clock,
     plugin::Outcome,
-    store::{
-        InboxRow, Lane, LocalId, NewInbox, Savepoint, StoreError, UnitOfWork,
-    },
+    store::{InboxRow, Lane, LocalId, NewInbox, Savepoint, StoreError, UnitOfWork},
 };
 
 /// What became of an item of the batch.
@@ -60,11 +58,7 @@ enum Standing {
 ///
 /// # Errors
 /// Nothing was committed, or (an error of COMMIT) it is not known: the whole batch is done again, with a new token.
-pub async fn unit_of_work(
-    lane: &LaneContext,
-    connection: &mut dyn Lane,
-    batch: &[Item],
-) -> Result<Done, StoreError> {
+pub async fn unit_of_work(lane: &LaneContext, connection: &mut dyn Lane, batch: &[Item]) -> Result<Done, StoreError> {
     let mut lost = Vec::new();
     loop {
         match attempt(lane, connection, batch, &lost).await? {
@@ -173,7 +167,9 @@ async fn stand(
 }
 
 fn new_inbox(delivery: &Delivery) -> Option<NewInbox> {
-    let (Ok(identity), Target::Handler(handler, deployed)) = (&delivery.identity, &delivery.target) else { return None };
+    let (Ok(identity), Target::Handler(handler, deployed)) = (&delivery.identity, &delivery.target) else {
+        return None;
+    };
     Some(NewInbox {
         handler: handler.id,
         key: identity.key.clone(),
@@ -253,7 +249,9 @@ impl Round<'_> {
                     unit.savepoint(Savepoint::Event).await?;
                 }
                 let delivery = &self.batch[at].delivery;
-                let Err(fault) = writes::write(unit, delivery, &attempted.outcome, self.lane.tenant.host_limits.hops_max).await else {
+                let Err(fault) =
+                    writes::write(unit, delivery, &attempted.outcome, self.lane.tenant.host_limits.hops_max).await
+                else {
                     if alone {
                         unit.release(Savepoint::Event).await?;
                     }

@@ -45,7 +45,11 @@ pub(super) async fn write(
 async fn statement(unit: &mut dyn UnitOfWork, deployed: &Deployed, write: &StagedWrite) -> Result<(), Fault> {
     let name = &write.statement;
     let Some(ready) = deployed.statements.get(name) else {
-        return Err(Fault::Failed(Failure::new(Class::Abi, "unknown-statement", format!("statement `{name}` is unknown"))));
+        return Err(Fault::Failed(Failure::new(
+            Class::Abi,
+            "unknown-statement",
+            format!("statement `{name}` is unknown"),
+        )));
     };
     let rows = unit.staged_write(&ready.sql, &write.params).await.map_err(|error| refused(name, ready, &error))?;
     let (met, expected) = match ready.rows {

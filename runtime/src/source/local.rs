@@ -90,7 +90,8 @@ impl LocalSource {
     #[must_use]
     pub fn handlers(&self, event_type: &str) -> Vec<&str> {
         let takes = |route: &&Route| {
-            route.event_types.is_empty() || route.event_types.iter().any(|pattern| config::type_matches(pattern, event_type))
+            route.event_types.is_empty()
+                || route.event_types.iter().any(|pattern| config::type_matches(pattern, event_type))
         };
         self.routes.iter().filter(takes).flat_map(|route| &route.handlers).map(String::as_str).collect()
     }
@@ -117,7 +118,9 @@ impl LocalSource {
                 match self.claim(first).await {
                     Ok(taken) if !taken.is_empty() => return Some(taken),
                     Ok(_) => {}
-                    Err(error) => tracing::warn!(tenant = %self.tenant.name, source = %self.name, %error, "cannot take"),
+                    Err(error) => {
+                        tracing::warn!(tenant = %self.tenant.name, source = %self.name, %error, "cannot take")
+                    }
                 }
             }
             tokio::select! {
@@ -142,8 +145,7 @@ impl LocalSource {
             permits.push(permit);
         }
         let token = LeaseToken(rand::random());
-        let messages =
-            self.tenant.store.local_claim(&self.name, permits.len(), token, self.tenant.lease_time).await?;
+        let messages = self.tenant.store.local_claim(&self.name, permits.len(), token, self.tenant.lease_time).await?;
         let taken = messages.into_iter().zip(permits).map(|(local, permit)| Taken {
             id: local.id,
             token,

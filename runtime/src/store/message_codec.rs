@@ -28,13 +28,11 @@ enum Bytes {
 impl From<&[u8]> for Bytes {
     fn from(bytes: &[u8]) -> Self {
         std::str::from_utf8(bytes).map_or_else(
-            |_| {
-                Self::Hex {
-                    hex: bytes.iter().fold(String::new(), |mut out, byte| {
-                        let _ = write!(out, "{byte:02x}");
-                        out
-                    }),
-                }
+            |_| Self::Hex {
+                hex: bytes.iter().fold(String::new(), |mut out, byte| {
+                    let _ = write!(out, "{byte:02x}");
+                    out
+                }),
             },
             |text| Self::Text(text.to_owned()),
         )

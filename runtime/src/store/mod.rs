@@ -208,8 +208,12 @@ pub trait UnitOfWork: Send {
     async fn attempt_insert(&mut self, rows: &[NewAttempt]) -> Result<(), StoreError>;
 
     /// Raises the books.
-    async fn tally_add(&mut self, boot: BootId, lane: u16, counts: &[(HandlerId, Verdict, u64)])
-    -> Result<(), StoreError>;
+    async fn tally_add(
+        &mut self,
+        boot: BootId,
+        lane: u16,
+        counts: &[(HandlerId, Verdict, u64)],
+    ) -> Result<(), StoreError>;
 
     /// Makes all of it durable. An error leaves the outcome unknown: the batch is done again with a new token.
     async fn commit(self: Box<Self>) -> Result<(), StoreError>;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use oncebox_core::ids::BootId;
-use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
+use sqlx::{Row as _, SqliteConnection};
 
-use super::{NOW_US, errors::store_error};
+use super::errors::store_error;
 use crate::store::{HandlerId, StoreError};
 
 pub(super) async fn now_us(connection: &mut SqliteConnection) -> Result<i64, StoreError> {
-    sqlx::query(AssertSqlSafe(format!("SELECT {NOW_US}")))
+    sqlx::query(concat!("SELECT ", now_us!(), ""))
         .fetch_one(connection)
         .await
         .and_then(|row| row.try_get(0))
@@ -29,8 +29,8 @@ pub(super) async fn tenant_secret(connection: &mut SqliteConnection) -> Result<[
 }
 
 pub(super) async fn boot_insert(connection: &mut SqliteConnection, boot: BootId, host: &str) -> Result<(), StoreError> {
-    let sql = format!("INSERT INTO ob_boot (boot_id, host, version, started_at) VALUES (?, ?, ?, {NOW_US})");
-    sqlx::query(AssertSqlSafe(sql))
+    let sql = concat!("INSERT INTO ob_boot (boot_id, host, version, started_at) VALUES (?, ?, ?, ", now_us!(), ")");
+    sqlx::query(sql)
         .bind(boot.as_bytes())
         .bind(host)
         .bind(env!("CARGO_PKG_VERSION"))
@@ -41,7 +41,7 @@ pub(super) async fn boot_insert(connection: &mut SqliteConnection, boot: BootId,
 }
 
 pub(super) async fn boot_end(connection: &mut SqliteConnection, boot: BootId) -> Result<(), StoreError> {
-    sqlx::query(AssertSqlSafe(format!("UPDATE ob_boot SET ended_at = {NOW_US} WHERE boot_id = ?")))
+    sqlx::query(concat!("UPDATE ob_boot SET ended_at = ", now_us!(), " WHERE boot_id = ?"))
         .bind(boot.as_bytes())
         .execute(connection)
         .await
@@ -67,7 +67,6 @@ pub(super) async fn handler_ensure(connection: &mut SqliteConnection, name: &str
 
 pub(super) async fn handlers(connection: &mut SqliteConnection) -> Result<BTreeMap<String, HandlerId>, StoreError> {
     let wrap = |error| store_error("handlers", &error);
-    let rows =
-        sqlx::query("SELECT name, handler_id FROM ob_handler").fetch_all(connection).await.map_err(wrap)?;
+    let rows = sqlx::query("SELECT name, handler_id FROM ob_handler").fetch_all(connection).await.map_err(wrap)?;
     rows.iter().map(|row| Ok((row.try_get(0)?, HandlerId(row.try_get(1)?)))).collect::<Result<_, _>>().map_err(wrap)
 }

@@ -17,7 +17,11 @@ pub(super) async fn migrate(connection: &mut SqliteConnection, schema: Option<&s
         sqlx::query("PRAGMA user_version").fetch_one(&mut *tx).await.and_then(|row| row.try_get(0)).map_err(wrap)?;
     let needed = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     if found > needed {
-        return Err(StoreError::Migration { found, needed, mend: "the file was written by a newer oncebox: use that one" });
+        return Err(StoreError::Migration {
+            found,
+            needed,
+            mend: "the file was written by a newer oncebox: use that one",
+        });
     }
     for (number, migration) in (1i64..).zip(MIGRATIONS).skip(usize::try_from(found).unwrap_or(0)) {
         sqlx::raw_sql(migration).execute(&mut *tx).await.map_err(wrap)?;
@@ -29,15 +33,17 @@ pub(super) async fn migrate(connection: &mut SqliteConnection, schema: Option<&s
                 .await
                 .map_err(wrap)?;
             if let Some(schema) = schema {
-                sqlx::raw_sql(AssertSqlSafe(schema)).execute(&mut *tx).await.map_err(|error| StoreError::Statement {
-                    what: "the tenant's schema file",
-                    message: error.to_string(),
+                sqlx::raw_sql(AssertSqlSafe(schema)).execute(&mut *tx).await.map_err(|error| {
+                    StoreError::Statement { what: "the tenant's schema file", message: error.to_string() }
                 })?;
             }
         }
     }
     if found < needed {
-        sqlx::raw_sql(AssertSqlSafe(format!("PRAGMA user_version = {needed}"))).execute(&mut *tx).await.map_err(wrap)?;
+        sqlx::raw_sql(AssertSqlSafe(format!("PRAGMA user_version = {needed}")))
+            .execute(&mut *tx)
+            .await
+            .map_err(wrap)?;
     }
     tx.commit().await.map_err(wrap)
 }

@@ -4,6 +4,13 @@
 //! unit of work is in `unit.rs`, what the host and the command line ask outside of it in `admin.rs`, `modules.rs`,
 //! `queues.rs` and `stories.rs`.
 
+/// The database's clock in microseconds; SQLite's has milliseconds.
+macro_rules! now_us {
+    () => {
+        "CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000"
+    };
+}
+
 mod admin;
 mod catalogue;
 mod errors;
@@ -41,9 +48,6 @@ use super::{
     ClaimedRow, Deployment, DeploymentOffer, Gauges, HandlerId, HeldFilter, HeldId, HeldRow, HeldStory, KeyStory, Lane,
     LaneCount, LocalMessage, StatementError, Store, StoreError, StoredRule,
 };
-
-/// The database's clock in microseconds; SQLite's has milliseconds.
-pub(crate) const NOW_US: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000";
 
 /// How a process uses the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Modules and deployments.
 
 use oncebox_core::{ids::ModuleDigest, rule::Rule};
-use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqliteConnection, sqlite::SqliteRow};
+use sqlx::{Connection as _, Row as _, SqliteConnection, sqlite::SqliteRow};
 
-use super::{NOW_US, errors::store_error};
+use super::errors::store_error;
 use crate::store::{
     Deployment, DeploymentId, DeploymentOffer, DeploymentState, HandlerId, RuleId, StoreError, StoredRule,
 };
@@ -28,7 +28,10 @@ pub(super) async fn rule_current(
     row.as_ref().map(stored_rule).transpose()
 }
 
-pub(super) async fn rules(connection: &mut SqliteConnection, handler: HandlerId) -> Result<Vec<StoredRule>, StoreError> {
+pub(super) async fn rules(
+    connection: &mut SqliteConnection,
+    handler: HandlerId,
+) -> Result<Vec<StoredRule>, StoreError> {
     let rows = sqlx::query(
         "SELECT rule_id, key_template, fingerprint, ordering_template FROM ob_rule WHERE handler_id = ? ORDER BY rule_id",
     )
@@ -64,12 +67,14 @@ pub(super) async fn deployment_offer(
         .execute(&mut *tx)
         .await
         .map_err(wrap)?;
-    let insert = format!(
+    let insert = concat!(
         "INSERT INTO ob_deployment (handler_id, digest, rule_id, state, replaces, created_at, created_by)
-         VALUES (?1, ?2, ?3, ?4, (SELECT deployment_id FROM ob_deployment WHERE handler_id = ?1 AND state = ?5), {NOW_US}, ?6)
+         VALUES (?1, ?2, ?3, ?4, (SELECT deployment_id FROM ob_deployment WHERE handler_id = ?1 AND state = ?5), ",
+        now_us!(),
+        ", ?6)
          RETURNING deployment_id, created_at"
     );
-    let row = sqlx::query(AssertSqlSafe(insert))
+    let row = sqlx::query(insert)
         .bind(offer.handler.0)
         .bind(offer.digest.as_bytes())
         .bind(rule.0)
@@ -80,10 +85,12 @@ pub(super) async fn deployment_offer(
         .await
         .map_err(wrap)?;
     let id = DeploymentId(row.try_get(0).map_err(wrap)?);
-    let audit = format!(
-        "INSERT INTO ob_audit (at, actor, via, action, handler_id, subject) VALUES ({NOW_US}, ?, 'command', ?, ?, ?)"
+    let audit = concat!(
+        "INSERT INTO ob_audit (at, actor, via, action, handler_id, subject) VALUES (",
+        now_us!(),
+        ", ?, 'command', ?, ?, ?)"
     );
-    sqlx::query(AssertSqlSafe(audit))
+    sqlx::query(audit)
         .bind(offer.actor)
         .bind(offer.action)
         .bind(offer.handler.0)
@@ -107,11 +114,13 @@ pub(super) async fn deployment_offer(
 }
 
 async fn module_insert(connection: &mut SqliteConnection, offer: &DeploymentOffer<'_>) -> Result<(), sqlx::Error> {
-    let sql = format!(
+    let sql = concat!(
         "INSERT INTO ob_module (digest, name, version, contract, size, manifest, created_at, created_by)
-         VALUES (?, ?, ?, ?, ?, ?, {NOW_US}, ?) ON CONFLICT (digest) DO NOTHING"
+         VALUES (?, ?, ?, ?, ?, ?, ",
+        now_us!(),
+        ", ?) ON CONFLICT (digest) DO NOTHING"
     );
-    let done = sqlx::query(AssertSqlSafe(sql))
+    let done = sqlx::query(sql)
         .bind(offer.digest.as_bytes())
         .bind(&offer.manifest.name)
         .bind(&offer.manifest.version)
@@ -195,8 +204,12 @@ pub(super) async fn deployment_activate(
 ) -> Result<(), StoreError> {
     let wrap = |error| store_error("deployment activate", &error);
     let mut tx = connection.begin_with("BEGIN IMMEDIATE").await.map_err(wrap)?;
-    let activate = format!("UPDATE ob_deployment SET state = ?, active_from = {NOW_US} WHERE deployment_id = ? AND state = ?");
-    let done = sqlx::query(AssertSqlSafe(activate))
+    let activate = concat!(
+        "UPDATE ob_deployment SET state = ?, active_from = ",
+        now_us!(),
+        " WHERE deployment_id = ? AND state = ?"
+    );
+    let done = sqlx::query(activate)
         .bind(DeploymentState::Active.number())
         .bind(deployment.id.0)
         .bind(DeploymentState::Offered.number())

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use oncebox_core::{
     ids::{BusinessKey, Fingerprint, LeaseToken},
-    life::HeldState,
     message::Message,
 };
-use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqliteConnection, sqlite::SqliteRow};
+use sqlx::{Connection as _, Row as _, SqliteConnection, sqlite::SqliteRow};
 
-use super::{NOW_US, errors::store_error};
+use super::errors::store_error;
 use crate::store::{
     ClaimedRow, HandlerId, HeldId, LocalId, LocalMessage, RuleId, StoreError, decode_message, encode_headers,
 };
@@ -28,12 +27,16 @@ pub(super) async fn local_offer(
     messages: &[Message],
 ) -> Result<u64, StoreError> {
     let wrap = |error| store_error("local offer", &error);
-    let sql = format!(
-        "INSERT INTO ob_local (source, due_at, headers, payload, received_at) VALUES (?, {NOW_US}, ?, ?, {NOW_US})"
+    let sql = concat!(
+        "INSERT INTO ob_local (source, due_at, headers, payload, received_at) VALUES (?, ",
+        now_us!(),
+        ", ?, ?, ",
+        now_us!(),
+        ")"
     );
     let mut tx = connection.begin_with("BEGIN IMMEDIATE").await.map_err(wrap)?;
     for message in messages {
-        sqlx::query(AssertSqlSafe(sql.as_str()))
+        sqlx::query(sql)
             .bind(source)
             .bind(encode_headers(message))
             .bind(&message.body)
@@ -54,17 +57,21 @@ pub(super) async fn local_claim(
 ) -> Result<Vec<LocalMessage>, StoreError> {
     let wrap = |error| store_error("local claim", &error);
     // A read first: an idle look must not take the one writer's place.
-    let due = format!("SELECT 1 FROM ob_local WHERE source = ? AND due_at <= {NOW_US} LIMIT 1");
-    if sqlx::query(AssertSqlSafe(due)).bind(source).fetch_optional(&mut *connection).await.map_err(wrap)?.is_none() {
+    let due = concat!("SELECT 1 FROM ob_local WHERE source = ? AND due_at <= ", now_us!(), " LIMIT 1");
+    if sqlx::query(due).bind(source).fetch_optional(&mut *connection).await.map_err(wrap)?.is_none() {
         return Ok(Vec::new());
     }
-    let sql = format!(
-        "UPDATE ob_local SET lease_token = ?1, due_at = {NOW_US} + ?2, deliveries = deliveries + 1
+    let sql = concat!(
+        "UPDATE ob_local SET lease_token = ?1, due_at = ",
+        now_us!(),
+        " + ?2, deliveries = deliveries + 1
          WHERE local_id IN (
-           SELECT local_id FROM ob_local WHERE source = ?3 AND due_at <= {NOW_US} ORDER BY due_at, local_id LIMIT ?4)
+           SELECT local_id FROM ob_local WHERE source = ?3 AND due_at <= ",
+        now_us!(),
+        " ORDER BY due_at, local_id LIMIT ?4)
          RETURNING local_id, headers, payload, hops, deliveries, received_at"
     );
-    let rows = sqlx::query(AssertSqlSafe(sql))
+    let rows = sqlx::query(sql)
         .bind(token.as_bytes())
         .bind(micros(lease))
         .bind(source)
@@ -96,15 +103,10 @@ pub(super) async fn local_renew(
     lease: Duration,
 ) -> Result<(), StoreError> {
     let wrap = |error| store_error("local renew", &error);
-    let sql = format!("UPDATE ob_local SET due_at = {NOW_US} + ? WHERE lease_token = ?");
+    let sql = concat!("UPDATE ob_local SET due_at = ", now_us!(), " + ? WHERE lease_token = ?");
     let mut tx = connection.begin_with("BEGIN IMMEDIATE").await.map_err(wrap)?;
     for token in tokens {
-        sqlx::query(AssertSqlSafe(sql.as_str()))
-            .bind(micros(lease))
-            .bind(token.as_bytes())
-            .execute(&mut *tx)
-            .await
-            .map_err(wrap)?;
+        sqlx::query(sql).bind(micros(lease)).bind(token.as_bytes()).execute(&mut *tx).await.map_err(wrap)?;
     }
     tx.commit().await.map_err(wrap)
 }
@@ -128,20 +130,22 @@ pub(super) async fn held_claim(
     lease: Duration,
 ) -> Result<Vec<ClaimedRow>, StoreError> {
     let wrap = |error| store_error("held claim", &error);
-    let parked = HeldState::Parked.number();
-    let due =
-        format!("SELECT 1 FROM ob_held WHERE handler_id = ? AND state = {parked} AND due_at <= {NOW_US} LIMIT 1");
-    if sqlx::query(AssertSqlSafe(due)).bind(handler.0).fetch_optional(&mut *connection).await.map_err(wrap)?.is_none() {
+    let due = concat!("SELECT 1 FROM ob_held WHERE handler_id = ? AND state = 0 AND due_at <= ", now_us!(), " LIMIT 1");
+    if sqlx::query(due).bind(handler.0).fetch_optional(&mut *connection).await.map_err(wrap)?.is_none() {
         return Ok(Vec::new());
     }
     let mut tx = connection.begin_with("BEGIN IMMEDIATE").await.map_err(wrap)?;
-    let claim = format!(
-        "UPDATE ob_held SET lease_token = ?1, due_at = {NOW_US} + ?2
+    let claim = concat!(
+        "UPDATE ob_held SET lease_token = ?1, due_at = ",
+        now_us!(),
+        " + ?2
          WHERE held_id IN (
-           SELECT held_id FROM ob_held WHERE handler_id = ?3 AND state = {parked} AND due_at <= {NOW_US}
+           SELECT held_id FROM ob_held WHERE handler_id = ?3 AND state = 0 AND due_at <= ",
+        now_us!(),
+        "
            ORDER BY due_at, held_id LIMIT ?4)"
     );
-    sqlx::query(AssertSqlSafe(claim))
+    sqlx::query(claim)
         .bind(token.as_bytes())
         .bind(micros(lease))
         .bind(handler.0)

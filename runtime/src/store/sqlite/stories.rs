@@ -76,14 +76,14 @@ pub(super) async fn held_show(
 ) -> Result<Option<HeldStory>, StoreError> {
     let wrap = |error| store_error("held show", &error);
     let sql = format!("SELECT {HELD_COLUMNS} FROM ob_held WHERE held_id = ?");
-    let row = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(held.0).fetch_optional(&mut *connection).await.map_err(wrap)?;
+    let row =
+        sqlx::query(sqlx::AssertSqlSafe(sql)).bind(held.0).fetch_optional(&mut *connection).await.map_err(wrap)?;
     let Some(row) = row.as_ref().map(held_row).transpose()? else { return Ok(None) };
-    let body =
-        sqlx::query("SELECT headers, payload FROM ob_body WHERE held_id = ? ORDER BY revision DESC LIMIT 1")
-            .bind(held.0)
-            .fetch_one(&mut *connection)
-            .await
-            .map_err(wrap)?;
+    let body = sqlx::query("SELECT headers, payload FROM ob_body WHERE held_id = ? ORDER BY revision DESC LIMIT 1")
+        .bind(held.0)
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(wrap)?;
     let body = decode_message(body.try_get(0).map_err(wrap)?, body.try_get(1).map_err(wrap)?)
         .map_err(|message| corrupt("ob_body", message))?;
     let attempts = sqlx::query(
@@ -215,14 +215,15 @@ pub(super) async fn tallies(connection: &mut SqliteConnection) -> Result<Vec<(Ha
 
 pub(super) async fn gauges(connection: &mut SqliteConnection) -> Result<Gauges, StoreError> {
     let wrap = |error| store_error("gauges", &error);
-    let held = sqlx::query("SELECT handler_id, state, count(*) FROM ob_held WHERE state <> ? GROUP BY handler_id, state")
-        .bind(HeldState::Resolved.number())
-        .fetch_all(&mut *connection)
-        .await
-        .map_err(wrap)?;
+    let held =
+        sqlx::query("SELECT handler_id, state, count(*) FROM ob_held WHERE state <> ? GROUP BY handler_id, state")
+            .bind(HeldState::Resolved.number())
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(wrap)?;
     let held = held.iter().map(|row| {
-        let state = HeldState::from_number(row.try_get(1).map_err(wrap)?)
-            .ok_or_else(|| corrupt("ob_held", "unknown state"))?;
+        let state =
+            HeldState::from_number(row.try_get(1).map_err(wrap)?).ok_or_else(|| corrupt("ob_held", "unknown state"))?;
         let n: i64 = row.try_get(2).map_err(wrap)?;
         Ok((HandlerId(row.try_get(0).map_err(wrap)?), state, n.unsigned_abs()))
     });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use oncebox_core::{
     ids::{BootId, BusinessKey, Fingerprint, LeaseToken},
-    life::{HeldState, InboxState, Verdict},
+    life::{InboxState, Verdict},
     value::Value,
 };
 use sqlx::{
@@ -16,7 +16,7 @@ use sqlx::{
 };
 
 use super::{
-    NOW_US, admin,
+    admin,
     errors::{statement_error, store_error},
 };
 use crate::store::{
@@ -113,10 +113,9 @@ impl UnitOfWork for SqliteUnit<'_> {
     }
 
     async fn inbox_insert(&mut self, token: LeaseToken, rows: &[NewInbox]) -> Result<Vec<InboxRow>, StoreError> {
-        let sql: AssertSqlSafe<Arc<str>> = AssertSqlSafe(inbox_insert_sql());
         let mut found = Vec::with_capacity(rows.len());
         for new in rows {
-            let row = sqlx::query(sql.clone())
+            let row = sqlx::query(INBOX_INSERT)
                 .bind(new.handler.0)
                 .bind(new.key.as_bytes())
                 .bind(new.fingerprint.as_bytes())
@@ -154,13 +153,14 @@ impl UnitOfWork for SqliteUnit<'_> {
     }
 
     async fn inbox_mark(&mut self, marks: &[InboxMark]) -> Result<(), StoreError> {
-        let sql: Arc<str> = format!(
-            "UPDATE ob_inbox SET state = ?, deployment_id = ?, attempts = ?, code = ?, result = ?, decided_at = {NOW_US}
+        let sql = concat!(
+            "UPDATE ob_inbox SET state = ?, deployment_id = ?, attempts = ?, code = ?, result = ?, decided_at = ",
+            now_us!(),
+            "
              WHERE handler_id = ? AND business_key = ?"
-        )
-        .into();
+        );
         for mark in marks {
-            let done = sqlx::query(AssertSqlSafe(sql.clone()))
+            let done = sqlx::query(sql)
                 .bind(mark.state.number())
                 .bind(mark.deployment.map(|d| d.0))
                 .bind(mark.attempts)
@@ -245,16 +245,17 @@ impl UnitOfWork for SqliteUnit<'_> {
     }
 
     async fn outbox_insert(&mut self, rows: &[OutboxRow]) -> Result<(), StoreError> {
-        let sql: Arc<str> = format!(
+        let sql = concat!(
             "INSERT INTO ob_outbox (event_id, destination, state, handler_id, business_key, generation, position,
                ordering_key, event_type, subject, content_type, data_schema, attributes, headers, payload, traceparent,
                due_at, created_at)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {NOW_US})"
-        )
-        .into();
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ",
+            now_us!(),
+            ")"
+        );
         for row in rows {
             let headers = oncebox_core::message::Message { headers: row.headers.clone(), ..Default::default() };
-            sqlx::query(AssertSqlSafe(sql.clone()))
+            sqlx::query(sql)
                 .bind(&row.event_id)
                 .bind(&row.destination)
                 .bind(row.state.number())
@@ -280,12 +281,13 @@ impl UnitOfWork for SqliteUnit<'_> {
     }
 
     async fn local_insert(&mut self, rows: &[NewLocal]) -> Result<(), StoreError> {
-        let sql: Arc<str> = format!(
-            "INSERT INTO ob_local (source, due_at, hops, headers, payload, received_at) VALUES (?, ?, ?, ?, ?, {NOW_US})"
-        )
-        .into();
+        let sql = concat!(
+            "INSERT INTO ob_local (source, due_at, hops, headers, payload, received_at) VALUES (?, ?, ?, ?, ?, ",
+            now_us!(),
+            ")"
+        );
         for row in rows {
-            sqlx::query(AssertSqlSafe(sql.clone()))
+            sqlx::query(sql)
                 .bind(&row.source)
                 .bind(row.due_us)
                 .bind(row.hops)
@@ -323,16 +325,17 @@ impl UnitOfWork for SqliteUnit<'_> {
     }
 
     async fn held_mark(&mut self, marks: &[HeldMark]) -> Result<(), StoreError> {
-        let sql: Arc<str> = format!(
+        let sql = concat!(
             "UPDATE ob_held SET state = ?, due_at = ?, lease_token = NULL, attempts = ?, attempts_short = ?,
                class = coalesce(?, class), code = coalesce(?, code), message = coalesce(?, message),
-               deployment_id = coalesce(?, deployment_id), changed_at = {NOW_US}
+               deployment_id = coalesce(?, deployment_id), changed_at = ",
+            now_us!(),
+            "
              WHERE held_id = ? AND lease_token = ?"
-        )
-        .into();
+        );
         for mark in marks {
             let why = mark.why.as_ref();
-            let done = sqlx::query(AssertSqlSafe(sql.clone()))
+            let done = sqlx::query(sql)
                 .bind(mark.state.number())
                 .bind(mark.due_us)
                 .bind(mark.attempts)
@@ -384,13 +387,14 @@ impl UnitOfWork for SqliteUnit<'_> {
         lane: u16,
         counts: &[(HandlerId, Verdict, u64)],
     ) -> Result<(), StoreError> {
-        let sql: Arc<str> = format!(
-            "INSERT INTO ob_tally (boot_id, lane, handler_id, verdict, n, at) VALUES (?, ?, ?, ?, ?, {NOW_US})
+        let sql = concat!(
+            "INSERT INTO ob_tally (boot_id, lane, handler_id, verdict, n, at) VALUES (?, ?, ?, ?, ?, ",
+            now_us!(),
+            ")
              ON CONFLICT (boot_id, lane, handler_id, verdict) DO UPDATE SET n = n + excluded.n, at = excluded.at"
-        )
-        .into();
+        );
         for (handler, verdict, n) in counts {
-            sqlx::query(AssertSqlSafe(sql.clone()))
+            sqlx::query(sql)
                 .bind(boot.as_bytes())
                 .bind(lane)
                 .bind(handler.0)
@@ -416,36 +420,38 @@ impl UnitOfWork for SqliteUnit<'_> {
     }
 }
 
-fn inbox_insert_sql() -> Arc<str> {
-    format!(
-        "INSERT INTO ob_inbox (handler_id, business_key, state, fingerprint, rule_id, token, deployment_id, attempts,
+const INBOX_INSERT: &str = concat!(
+    "INSERT INTO ob_inbox (handler_id, business_key, state, fingerprint, rule_id, token, deployment_id, attempts,
            event_id, source, traceparent, received_at, decided_at)
-         VALUES (?, ?, 0, ?, ?, ?, ?, 1, ?, ?, ?, ?, {NOW_US})
-         ON CONFLICT (handler_id, business_key) DO UPDATE SET duplicates = duplicates + 1, duplicate_at = {NOW_US}
+         VALUES (?, ?, 0, ?, ?, ?, ?, 1, ?, ?, ?, ?, ",
+    now_us!(),
+    ")
+         ON CONFLICT (handler_id, business_key) DO UPDATE SET duplicates = duplicates + 1, duplicate_at = ",
+    now_us!(),
+    "
          RETURNING handler_id, business_key, state, fingerprint, rule_id, token, generation"
-    )
-    .into()
-}
+);
 
 /// A row of the same identity is counted; one that was resolved is opened again with its new state, body and due time.
 async fn held_insert(connection: &mut SqliteConnection, row: &NewHeld) -> Result<HeldId, sqlx::Error> {
-    let resolved = HeldState::Resolved.number();
-    let sql = format!(
+    let sql = concat!(
         "INSERT INTO ob_held (identity, handler_id, state, business_key, due_at, attempts, attempts_short, class, code,
            message, fingerprint, rule_id, deployment_id, source, hops, event_id, event_type, event_time, received_at,
            changed_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {NOW_US})
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ",
+        now_us!(),
+        ")
          ON CONFLICT (identity) DO UPDATE SET
            times = times + 1, changed_at = excluded.changed_at,
-           due_at = CASE WHEN state = {resolved} THEN excluded.due_at ELSE due_at END,
-           lease_token = CASE WHEN state = {resolved} THEN NULL ELSE lease_token END,
-           attempts = CASE WHEN state = {resolved} THEN excluded.attempts ELSE attempts END,
-           attempts_short = CASE WHEN state = {resolved} THEN excluded.attempts_short ELSE attempts_short END,
+           due_at = CASE WHEN state = 5 THEN excluded.due_at ELSE due_at END,
+           lease_token = CASE WHEN state = 5 THEN NULL ELSE lease_token END,
+           attempts = CASE WHEN state = 5 THEN excluded.attempts ELSE attempts END,
+           attempts_short = CASE WHEN state = 5 THEN excluded.attempts_short ELSE attempts_short END,
            class = excluded.class, code = excluded.code, message = excluded.message,
-           state = CASE WHEN state = {resolved} THEN excluded.state ELSE state END
+           state = CASE WHEN state = 5 THEN excluded.state ELSE state END
          RETURNING held_id"
     );
-    let held: i64 = sqlx::query(AssertSqlSafe(sql))
+    let held: i64 = sqlx::query(sql)
         .bind(row.identity.as_bytes())
         .bind(row.handler.0)
         .bind(row.state.number())
@@ -468,16 +474,13 @@ async fn held_insert(connection: &mut SqliteConnection, row: &NewHeld) -> Result
         .fetch_one(&mut *connection)
         .await?
         .try_get(0)?;
-    let body = format!(
-        "INSERT INTO ob_body (held_id, revision, headers, payload, at) VALUES (?, 0, ?, ?, {NOW_US})
+    let body = concat!(
+        "INSERT INTO ob_body (held_id, revision, headers, payload, at) VALUES (?, 0, ?, ?, ",
+        now_us!(),
+        ")
          ON CONFLICT (held_id, revision) DO NOTHING"
     );
-    sqlx::query(AssertSqlSafe(body))
-        .bind(held)
-        .bind(encode_headers(&row.body))
-        .bind(&row.body.body)
-        .execute(connection)
-        .await?;
+    sqlx::query(body).bind(held).bind(encode_headers(&row.body)).bind(&row.body.body).execute(connection).await?;
     Ok(HeldId(held))
 }
 

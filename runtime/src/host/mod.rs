@@ -1,0 +1,280 @@
+//! The host: brings the tenants up, lets the lanes work, and ends in good order.
+//!
+//! The road of a batch is in `road.rs`, its transaction in `unit_of_work.rs`.
+
+pub mod admission;
+mod claims;
+mod delivery;
+mod deployments;
+mod handler;
+mod health;
+mod http;
+mod inside;
+mod lane;
+mod marks;
+mod queue;
+mod road;
+mod run;
+mod tenant;
+mod unit_of_work;
+mod writes;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use oncebox_core::{config, ids::BootId};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, watch},
+    task::JoinSet,
+};
+
+pub use self::{
+    delivery::{Claim, Delivery, Kind, Origin, Settle, Target},
+    handler::{BoundDestination, Deployed, Handler, ReadyQuery, ReadyStatement},
+    health::Health,
+    lane::LaneContext,
+    queue::{BatchLimits, LaneQueue, Waiting},
+    run::{Attempted, Item, Ran, Work},
+    tenant::Tenant,
+    unit_of_work::{Done, Fate, unit_of_work},
+};
+use crate::{
+    metrics::Metrics,
+    plugin::{Engine, EngineLimits, PluginError},
+    source::LocalSource,
+    store::{Store, StoreError},
+};
+
+/// A running host.
+pub struct Host {
+    tenants: Vec<Arc<Tenant>>,
+    boot: BootId,
+    stop: watch::Sender<bool>,
+    /// Sources, claims, deployments: they take nothing new once the host stops.
+    takers: JoinSet<()>,
+    lanes: JoinSet<()>,
+    slow_lanes: JoinSet<()>,
+    settings: config::Host,
+    health: Arc<Health>,
+    listening: Option<std::net::SocketAddr>,
+}
+
+/// Why a host does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The sandbox cannot be made.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    /// A tenant's database.
+    #[error("tenant {tenant}: {error}")]
+    Store {
+        /// The tenant.
+        tenant: String,
+        /// What is wrong with it.
+        error: StoreError,
+    },
+    /// `host.listen` cannot be had.
+    #[error("failed to listen on {address} (host.listen): {error}")]
+    Listen {
+        /// The address.
+        address: std::net::SocketAddr,
+        /// The system's words.
+        error: std::io::Error,
+    },
+    /// A metric that prometheus does not take: a bug.
+    #[error(transparent)]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// A tenant's name, settings and open store.
+pub struct OpenTenant {
+    /// The name.
+    pub name: String,
+    /// What the operator says of it.
+    pub settings: config::Tenant,
+    /// Its database.
+    pub store: Arc<dyn Store>,
+}
+
+/// What a host that has ended left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Deliveries that were in memory and stay undecided; the database still holds them.
+    pub undecided: usize,
+    /// The drain time was over before everything that ran was finished.
+    pub out_of_time: bool,
+}
+
+impl Host {
+    /// Starts all tenants.
+    ///
+    /// # Errors
+    /// [`HostError`], when the host cannot do its work at all.
+    pub async fn start(settings: config::Host, data_dir: &Path, tenants: Vec<OpenTenant>) -> Result<Self, HostError> {
+        let engine = Engine::new(&EngineLimits {
+            memory_bytes_max: settings.limits.memory_bytes_max,
+            instances_max: settings.limits.instances_max,
+            module_bytes_max: settings.limits.module_bytes_max,
+        })?;
+        let health = Arc::new(Health::default());
+        let metrics = Arc::new(Metrics::new()?);
+        let boot = BootId(rand::random());
+        let (stop, stopping) = watch::channel(false);
+        let mut host = Self {
+            tenants: Vec::new(),
+            boot,
+            stop,
+            takers: JoinSet::new(),
+            lanes: JoinSet::new(),
+            slow_lanes: JoinSet::new(),
+            settings,
+            health: health.clone(),
+            listening: None,
+        };
+        for open in tenants {
+            let name = open.name.clone();
+            let tenant = bring_up(open, &host.settings, boot, &health, &metrics)
+                .await
+                .map_err(|error| HostError::Store { tenant: name, error })?;
+            host.begin(tenant, &engine, data_dir.join("modules"), &stopping);
+        }
+        if let Some(address) = host.settings.listen {
+            let listener = TcpListener::bind(address).await.map_err(|error| HostError::Listen { address, error })?;
+            host.listening = listener.local_addr().ok();
+            host.takers.spawn(http::serve(listener, host.tenants.clone(), health, metrics, stopping));
+        }
+        Ok(host)
+    }
+
+    fn begin(&mut self, tenant: Tenant, engine: &Arc<Engine>, cache_dir: PathBuf, stopping: &watch::Receiver<bool>) {
+        let tenant = Arc::new(tenant);
+        let deployments = deployments::Deployments::new(tenant.clone(), engine.clone(), cache_dir);
+        self.takers.spawn(deployments.follow(stopping.clone()));
+        self.takers.spawn(claims::claims(tenant.clone(), stopping.clone()));
+        for (name, source) in &tenant.settings.sources {
+            let source = Arc::new(LocalSource::new(name, tenant.clone(), source.clone(), stopping.clone()));
+            self.takers.spawn(source.clone().renew());
+            self.takers.spawn(road::intake(tenant.clone(), source));
+        }
+        let queues = tenant.lanes.iter().map(|queue| (queue, false));
+        let queues = queues.chain(tenant.slow_lanes.iter().map(|queue| (queue, true)));
+        for (number, (queue, is_slow)) in (0u16..).zip(queues) {
+            let lane = LaneContext {
+                tenant: tenant.clone(),
+                number,
+                is_slow,
+                queue: queue.clone(),
+                stopping: stopping.clone(),
+            };
+            let lanes = if is_slow { &mut self.slow_lanes } else { &mut self.lanes };
+            lanes.spawn(road::lane(lane));
+        }
+        self.tenants.push(tenant);
+    }
+
+    /// Where `/livez`, `/readyz` and `/metrics` are served.
+    #[must_use]
+    pub fn listening(&self) -> Option<std::net::SocketAddr> {
+        self.listening
+    }
+
+    /// What is missing.
+    #[must_use]
+    pub fn health(&self) -> &Arc<Health> {
+        &self.health
+    }
+
+    /// Waits until a task of the host ends by itself: that is a bug, and the host must not go on without it.
+    pub async fn broken(&mut self) -> String {
+        let ended = tokio::select! {
+            Some(ended) = self.takers.join_next() => ended,
+            Some(ended) = self.lanes.join_next() => ended,
+            Some(ended) = self.slow_lanes.join_next() => ended,
+        };
+        match ended {
+            Ok(()) => "a task of the host ended".to_owned(),
+            Err(error) => format!("a task of the host broke: {error}"),
+        }
+    }
+
+    /// Ends in good order: takes nothing new, finishes what runs, within the drain time. What is left stays undecided,
+    /// and the database still holds it.
+    pub async fn stop(mut self) -> Ended {
+        self.health.missing("host", "is stopping");
+        let _ = self.stop.send(true);
+        let tenants = std::mem::take(&mut self.tenants);
+        let drained = tokio::time::timeout(self.settings.drain_time, async {
+            while self.takers.join_next().await.is_some() {}
+            let mut undecided = 0;
+            undecided += tenants.iter().flat_map(|t| &t.lanes).map(|queue| queue.close()).sum::<usize>();
+            while self.lanes.join_next().await.is_some() {}
+            undecided += tenants.iter().flat_map(|t| &t.slow_lanes).map(|queue| queue.close()).sum::<usize>();
+            while self.slow_lanes.join_next().await.is_some() {}
+            undecided + waiting(&tenants)
+        });
+        let ended = match drained.await {
+            Ok(undecided) => Ended { undecided, out_of_time: false },
+            Err(_) => Ended { undecided: waiting(&tenants), out_of_time: true },
+        };
+        if !ended.out_of_time {
+            for tenant in &tenants {
+                if let Err(error) = tenant.store.boot_end(self.boot).await {
+                    tracing::warn!(tenant = %tenant.name, %error, "cannot note the end of this boot");
+                }
+                tenant.store.close().await;
+            }
+        }
+        ended
+    }
+}
+
+fn waiting(tenants: &[Arc<Tenant>]) -> usize {
+    tenants.iter().flat_map(|tenant| tenant.lanes.iter().chain(&tenant.slow_lanes)).map(|queue| queue.len()).sum()
+}
+
+async fn bring_up(
+    open: OpenTenant,
+    settings: &config::Host,
+    boot: BootId,
+    health: &Arc<Health>,
+    metrics: &Arc<Metrics>,
+) -> Result<Tenant, StoreError> {
+    let OpenTenant { name, settings: own, store } = open;
+    store.boot_insert(boot, &host_name(settings)).await?;
+    let mut handlers = std::collections::BTreeMap::new();
+    for (handler, its) in &own.handlers {
+        let id = store.handler_ensure(handler).await?;
+        handlers.insert(handler.clone(), Arc::new(Handler::new(handler, id, its.clone())));
+    }
+    let count = store.lanes();
+    let queues = |n: u16| (0..n).map(|_| Arc::new(LaneQueue::default())).collect();
+    let tenant = Tenant {
+        name: name.as_str().into(),
+        host_limits: settings.limits,
+        lease_time: settings.lease_time,
+        secret: store.tenant_secret().await?,
+        handlers,
+        lanes: queues(count.lanes),
+        slow_lanes: queues(count.slow_lanes),
+        boot,
+        parked: Notify::new(),
+        served: Notify::new(),
+        health: health.clone(),
+        metrics: metrics.clone(),
+        settings: own,
+        store,
+    };
+    for handler in tenant.handlers.values() {
+        // Until the first look at the deployments is over, nobody may take this host for ready.
+        tenant.health.missing(tenant.reason(&format!("handler {}", handler.name)), "is being looked for");
+    }
+    Ok(tenant)
+}
+
+fn host_name(settings: &config::Host) -> String {
+    let machine = || std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned());
+    settings.name.clone().or_else(|| machine().ok()).unwrap_or_else(|| "localhost".to_owned())
+}
