@@ -141,6 +141,27 @@ async fn a_module_beyond_the_static_caps_is_refused_before_it_is_compiled() {
     }
 }
 
+/// Whatever a flipped bit makes of a module: it is refused, or it runs to some end.
+#[tokio::test]
+async fn a_damaged_module_takes_nothing_with_it() {
+    let good = component("probes/good");
+    let (mut refused, mut ran) = (0, 0);
+    for step in 0..64 {
+        let mut damaged = good.clone();
+        damaged[good.len() * step / 64] ^= 1 << (step % 8);
+        match try_load(&damaged).await {
+            Err(_) => refused += 1,
+            Ok(module) => {
+                let _ = module.dry_run().await;
+                let _ = module.run(attempt()).await;
+                ran += 1;
+            }
+        }
+    }
+    assert!(refused > 0 && ran > 0, "{refused} refused, {ran} ran: the flips show nothing");
+    lives().await;
+}
+
 #[tokio::test]
 async fn a_good_module_passes_its_dry_run() {
     let module = try_load(&component("probes/good")).await.unwrap();

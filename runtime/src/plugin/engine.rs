@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use oncebox_core::{ids::ModuleDigest, manifest::Manifest};
+use oncebox_core::{config::HostLimits, ids::ModuleDigest, manifest::Manifest};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use wasmparser::WasmFeatures;
@@ -63,6 +63,16 @@ pub struct EngineLimits {
     pub instances_max: u32,
     /// Bytes of a packed module.
     pub module_bytes_max: u64,
+}
+
+impl From<&HostLimits> for EngineLimits {
+    fn from(limits: &HostLimits) -> Self {
+        Self {
+            memory_bytes_max: limits.memory_bytes_max,
+            instances_max: limits.instances_max,
+            module_bytes_max: limits.module_bytes_max,
+        }
+    }
 }
 
 /// The engine that compiles, keeps and runs all modules of the process.
