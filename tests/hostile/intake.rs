@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use oncebox::plugin::Engine;
-use oncebox_tests::wat::{source, wat_component, with_manifest};
+use oncebox_tests::wat::{source, wat_component, wat_component_of_version, with_manifest};
 use tempfile::TempDir;
 
 use crate::sandbox::{ENGINE_LIMITS, MANIFEST, attempt, compiler, component, engine, lives, try_load};
@@ -142,6 +142,42 @@ async fn a_module_beyond_the_static_caps_is_refused_before_it_is_compiled() {
 }
 
 #[tokio::test]
+async fn a_module_of_a_newer_minor_version_runs_if_it_uses_only_what_there_is() {
+    let newer = wat_component_of_version("1.7.0", &source("probes/good"), MANIFEST);
+    let module = try_load(&newer).await.unwrap();
+    module.dry_run().await.unwrap();
+    assert!(matches!(module.run(attempt()).await, oncebox::plugin::Outcome::Applied { .. }));
+}
+
+#[tokio::test]
+async fn a_module_of_another_major_version_is_refused() {
+    let (code, text) = refusal(&wat_component_of_version("2.0.0", &source("probes/skip"), MANIFEST)).await;
+    assert_eq!(code, "export-missing");
+    assert!(text.contains("oncebox:handler/guest@2.0.0"), "{text}");
+}
+
+/// Whatever a flipped bit makes of a module: it is refused, or it runs to some end.
+#[tokio::test]
+async fn a_damaged_module_takes_nothing_with_it() {
+    let good = component("probes/good");
+    let (mut refused, mut ran) = (0, 0);
+    for step in 0..64 {
+        let mut damaged = good.clone();
+        damaged[good.len() * step / 64] ^= 1 << (step % 8);
+        match try_load(&damaged).await {
+            Err(_) => refused += 1,
+            Ok(module) => {
+                let _ = module.dry_run().await;
+                let _ = module.run(attempt()).await;
+                ran += 1;
+            }
+        }
+    }
+    assert!(refused > 0 && ran > 0, "{refused} refused, {ran} ran: the flips show nothing");
+    lives().await;
+}
+
+#[tokio::test]
 async fn a_good_module_passes_its_dry_run() {
     let module = try_load(&component("probes/good")).await.unwrap();
     module.dry_run().await.unwrap();
@@ -168,6 +204,29 @@ async fn native_code_is_kept_and_found_again() {
     assert_eq!(fs::metadata(&cache).unwrap().permissions().mode() & 0o777, 0o700);
     let module = engine_without_compiler().load(&bytes, &cache).await.unwrap();
     assert!(matches!(module.run(attempt()).await, oncebox::plugin::Outcome::Applied { .. }));
+}
+
+#[tokio::test]
+async fn the_most_instances_that_the_configuration_takes_can_be_reserved() {
+    let dir = TempDir::new().unwrap();
+    let most = oncebox::plugin::EngineLimits { instances_max: 10_000, ..ENGINE_LIMITS };
+    let engine = Engine::with_compiler(&most, compiler()).unwrap();
+    let module = engine.load(&component("probes/good"), dir.path()).await.unwrap();
+    assert!(matches!(module.run(attempt()).await, oncebox::plugin::Outcome::Applied { .. }));
+}
+
+/// Both wait for one compilation, and the second finds its entry.
+#[tokio::test]
+async fn two_loads_of_one_module_at_a_time_compile_it_once() {
+    let dir = TempDir::new().unwrap();
+    let counter = dir.path().join("compilations");
+    let script = format!("echo >> {}; exec {}", counter.display(), env!("CARGO_BIN_EXE_compile-child"));
+    let counting = oncebox::plugin::Compiler::new("/bin/sh", ["-c", script.as_str()]);
+    let engine = Engine::with_compiler(&ENGINE_LIMITS, counting).unwrap();
+    let (bytes, cache) = (component("probes/good"), dir.path().join("modules"));
+    let (one, other) = tokio::join!(engine.load(&bytes, &cache), engine.load(&bytes, &cache));
+    assert_eq!(one.unwrap().digest(), other.unwrap().digest());
+    assert_eq!(fs::read_to_string(counter).unwrap(), "\n");
 }
 
 #[tokio::test]

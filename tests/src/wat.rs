@@ -17,12 +17,25 @@ const PRELUDE_MARK: &str = ";; @prelude";
 /// # Panics
 /// The text is not a module, or does not fit the contract.
 #[must_use]
-#[expect(clippy::expect_used, reason = "a test's own source is wrong, and the test must say so")]
 pub fn wat_component(core_wat: &str, manifest_toml: &str) -> Vec<u8> {
+    wat_component_of_version("1.0.0", core_wat, manifest_toml)
+}
+
+/// The same, as if the contract of today had been released with another version.
+///
+/// # Panics
+/// As [`wat_component`].
+#[must_use]
+#[expect(clippy::expect_used, reason = "a test's own source is wrong, and the test must say so")]
+pub fn wat_component_of_version(version: &str, core_wat: &str, manifest_toml: &str) -> Vec<u8> {
+    let as_version = |text: String| text.replace("@1.0.0", &format!("@{version}"));
     let prelude = std::fs::read_to_string(root().join("plugins/hostile/prelude.wat")).expect("the prelude is there");
-    let mut core = wat::parse_str(core_wat.replace(PRELUDE_MARK, &prelude)).expect("the text is a core module");
+    let text = as_version(core_wat.replace(PRELUDE_MARK, &prelude));
+    let mut core = wat::parse_str(text).expect("the text is a core module");
+    let path = root().join("wit/handler-v1/handler.wit");
+    let contract = as_version(std::fs::read_to_string(&path).expect("the contract is there"));
     let mut resolve = Resolve::default();
-    let (package, _) = resolve.push_path(root().join("wit/handler-v1")).expect("the contract is valid WIT");
+    let package = resolve.push_str(&path, &contract).expect("the contract is valid WIT");
     let world = resolve.select_world(&[package], Some("handler")).expect("the contract has world `handler`");
     embed_component_metadata(&mut core, &resolve, world, StringEncoding::UTF8).expect("the metadata fits in");
     let component = ComponentEncoder::default()

@@ -2,8 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use oncebox_core::{failure::Failure, message::Header, value::Value};
+use oncebox_core::{config::HandlerLimits, failure::Failure, manifest::Limits, message::Header, value::Value};
 use tokio::sync::{mpsc, oneshot};
+
+/// Wall time of a run when neither the operator nor the manifest says another.
+const RUN_TIME_DEFAULT: Duration = Duration::from_secs(1);
+/// Bytes of an instance when neither the operator nor the manifest says another.
+const MEMORY_BYTES_DEFAULT: u64 = 16 * 1024 * 1024;
 
 /// One attempt: everything that a run of a plugin may see, and its limits.
 #[derive(Debug)]
@@ -87,6 +92,24 @@ pub struct RunLimits {
     pub log_lines_max: u32,
     /// Bytes of the result.
     pub result_bytes_max: u32,
+}
+
+impl RunLimits {
+    /// The limits of a handler: the operator's word, else the manifest's, else 1 s and 16 MiB.
+    #[must_use]
+    pub fn of(handler: &HandlerLimits, module: &Limits) -> Self {
+        let run_time = handler.run_time_max.or(module.run_time_ms_max.map(Duration::from_millis));
+        Self {
+            run_time_max: run_time.unwrap_or(RUN_TIME_DEFAULT),
+            memory_bytes_max: handler.memory_bytes_max.or(module.memory_bytes_max).unwrap_or(MEMORY_BYTES_DEFAULT),
+            staged_rows_max: handler.staged_rows_max,
+            staged_bytes_max: handler.staged_bytes_max,
+            events_max: handler.events_max,
+            host_calls_max: handler.host_calls_max,
+            log_lines_max: handler.log_lines_max,
+            result_bytes_max: handler.result_bytes_max,
+        }
+    }
 }
 
 /// Where the queries of a handler go: to the lane that holds the open unit of work.
@@ -192,5 +215,48 @@ impl std::fmt::Debug for Context {
             .field("handler", &self.handler)
             .field("traceparent", &self.traceparent)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operators_limit_comes_before_the_manifests_and_that_before_the_default() {
+        let mut handler = HandlerLimits {
+            run_time_max: None,
+            memory_bytes_max: None,
+            staged_rows_max: 1,
+            staged_bytes_max: 2,
+            events_max: 3,
+            host_calls_max: 4,
+            log_lines_max: 5,
+            result_bytes_max: 6,
+        };
+        let mut module = Limits::default();
+        let both = |limits: RunLimits| (limits.run_time_max.as_millis(), limits.memory_bytes_max);
+        assert_eq!(both(RunLimits::of(&handler, &module)), (1000, 16_777_216));
+        module.run_time_ms_max = Some(200);
+        module.memory_bytes_max = Some(8_388_608);
+        assert_eq!(both(RunLimits::of(&handler, &module)), (200, 8_388_608));
+        handler.run_time_max = Some(Duration::from_millis(50));
+        handler.memory_bytes_max = Some(65_536);
+        assert_eq!(both(RunLimits::of(&handler, &module)), (50, 65_536));
+    }
+
+    #[test]
+    fn the_tenants_secret_is_never_shown() {
+        let context = Context {
+            now_us: 0,
+            attempt: 1,
+            generation: 0,
+            tenant: "acme".into(),
+            handler: "points".into(),
+            traceparent: None,
+            random_key: [0xa7; 32],
+        };
+        let shown = format!("{context:?}");
+        assert!(shown.contains("acme") && !shown.contains("random_key") && !shown.contains("167"), "{shown}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use oncebox_core::{ids::ModuleDigest, manifest::Manifest};
+use oncebox_core::{config::HostLimits, ids::ModuleDigest, manifest::Manifest};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use wasmparser::WasmFeatures;
@@ -35,6 +35,8 @@ const SPARE_SLOTS: u32 = 2;
 pub(super) const CORE_INSTANCES_MAX: u32 = 64;
 /// Linear memories of one component; QuickJS's have 3.
 pub(super) const MEMORIES_MAX: u32 = 4;
+/// Memory slots of the pool beyond one an instance: each reserves 4 GiB of addresses, and there are 128 TiB of them.
+const MEMORY_SLOTS_MAX: u32 = 8 * 1024;
 /// Tables of one component.
 pub(super) const TABLES_MAX: u32 = 16;
 /// Bytes of host structures that one component instance may need: a big language has tens of thousands of functions.
@@ -63,6 +65,16 @@ pub struct EngineLimits {
     pub instances_max: u32,
     /// Bytes of a packed module.
     pub module_bytes_max: u64,
+}
+
+impl From<&HostLimits> for EngineLimits {
+    fn from(limits: &HostLimits) -> Self {
+        Self {
+            memory_bytes_max: limits.memory_bytes_max,
+            instances_max: limits.instances_max,
+            module_bytes_max: limits.module_bytes_max,
+        }
+    }
 }
 
 /// The engine that compiles, keeps and runs all modules of the process.
@@ -138,9 +150,12 @@ impl Engine {
         cache_dir: &Path,
     ) -> Result<Component, PluginError> {
         let cache = Cache::new(cache_dir, &self.wasm, digest);
+        if let Some(component) = self.kept(&cache).await? {
+            return Ok(component);
+        }
         let _one_at_a_time = self.compiling.lock().await;
-        let (wasm, entry) = (self.wasm.clone(), cache.clone());
-        if let Some(component) = blocking(move || kept(&wasm, &entry)).await? {
+        // Another load of the same module may have made the entry while this one waited.
+        if let Some(component) = self.kept(&cache).await? {
             return Ok(component);
         }
         let native = self.compiler.compile(module_bytes).await?;
@@ -152,6 +167,16 @@ impl Engine {
             Ok(component)
         })
         .await?
+    }
+
+    /// The component of a cache entry; one that the engine refuses is removed.
+    async fn kept(&self, cache: &Cache) -> Result<Option<Component>, PluginError> {
+        let (wasm, cache) = (self.wasm.clone(), cache.clone());
+        let read = move || {
+            let native = cache.read()?;
+            deserialize(&wasm, &native).map_err(|error| cache.discard(&chain(&error))).ok()
+        };
+        blocking(read).await
     }
 
     /// A store for one run, with every limit armed.
@@ -191,12 +216,6 @@ fn examine(module_bytes: &[u8], limits: &Limits) -> Result<(ModuleDigest, Manife
     let section = inspect::module(module_bytes, limits)?;
     let manifest = manifest::read(section)?;
     Ok((ModuleDigest(Sha256::digest(module_bytes).into()), manifest))
-}
-
-/// The component of a cache entry; one that the engine refuses is removed.
-fn kept(wasm: &wasmtime::Engine, entry: &Cache) -> Option<Component> {
-    let native = entry.read()?;
-    deserialize(wasm, &native).map_err(|error| entry.discard(&chain(&error))).ok()
 }
 
 fn unloadable(error: &wasmtime::Error) -> PluginError {
@@ -244,7 +263,7 @@ fn pool(limits: &EngineLimits) -> PoolingAllocationConfig {
     pool.total_component_instances(slots)
         .total_stacks(slots)
         .total_core_instances(slots.saturating_mul(CORE_INSTANCES_MAX))
-        .total_memories(slots.saturating_mul(MEMORIES_MAX))
+        .total_memories(slots.saturating_mul(MEMORIES_MAX).min(MEMORY_SLOTS_MAX.max(slots)))
         .total_tables(slots.saturating_mul(TABLES_MAX))
         .max_core_instances_per_component(CORE_INSTANCES_MAX)
         .max_memories_per_component(MEMORIES_MAX)

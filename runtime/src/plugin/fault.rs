@@ -132,3 +132,33 @@ fn backtrace(trace: &WasmBacktrace) -> Option<String> {
     let lines: Vec<String> = trace.to_string().lines().skip(1).map(|line| tamed(line, 512)).collect();
     Some(cut(lines.join("\n"), BACKTRACE_BYTES_MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store, component};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_pool_is_no_fault_of_the_plugin() {
+        let mut pool = PoolingAllocationConfig::new();
+        pool.total_component_instances(0);
+        let mut config = Config::new();
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+        let engine = Engine::new(&config).unwrap();
+        let empty = component::Component::from_binary(&engine, b"\0asm\x0d\0\x01\0").unwrap();
+        let linker = component::Linker::new(&engine);
+        let error = linker.instantiate_async(Store::new(&engine, ()), &empty).await.unwrap_err();
+        let failure = failure(&error, &MemoryLimiter::new(0), None);
+        assert_eq!((failure.class, failure.code.as_str()), (Class::Infrastructure, "no-instance"));
+        assert!(failure.message.ends_with("reached (host.limits.instances_max)"), "{}", failure.message);
+    }
+
+    #[test]
+    fn an_error_that_is_no_trap_is_a_breach_of_the_abi_with_its_whole_chain() {
+        let error = wasmtime::format_err!("unexpected discriminant: 9").context("reading \x1b the result");
+        let failure = failure(&error, &MemoryLimiter::new(0), Some("panicked"));
+        assert_eq!((failure.class, failure.code.as_str()), (Class::Abi, "malformed-value"));
+        assert_eq!(failure.message, "reading \\x1b the result: unexpected discriminant: 9");
+    }
+}

@@ -50,7 +50,8 @@ pub(super) struct Host {
     deadline: Instant,
     memory: MemoryLimiter,
     lines: Lines,
-    random: RandomStream,
+    /// Begun by the first call that asks for it.
+    random: Option<RandomStream>,
     calls: u32,
     staged_bytes: u64,
     writes: Vec<StagedWrite>,
@@ -60,18 +61,12 @@ pub(super) struct Host {
 impl Host {
     /// Begins an attempt: its time runs from here on.
     pub(super) fn new(attempt: Attempt, manifest: &Arc<Manifest>) -> Self {
-        let context = &attempt.context;
         Self {
             phase: Phase::Init,
             deadline: Instant::now() + attempt.limits.run_time_max,
             memory: MemoryLimiter::new(attempt.limits.memory_bytes_max),
             lines: Lines::new(attempt.limits.log_lines_max),
-            random: RandomStream::new(
-                &context.random_key,
-                &context.handler,
-                &attempt.event.business_key,
-                context.generation,
-            ),
+            random: None,
             calls: 0,
             staged_bytes: 0,
             writes: Vec::new(),
@@ -352,7 +347,12 @@ impl context::Host for Host {
             let message = format!("context.random: {len} bytes in one call, the limit is {RANDOM_BYTES_MAX}");
             return Err(Breach::quota("random-bytes", message));
         }
-        Ok(self.random.take(usize::try_from(len).unwrap_or(0)))
+        let attempt = &self.attempt;
+        let stream = self.random.get_or_insert_with(|| {
+            let (context, key) = (&attempt.context, &attempt.event.business_key);
+            RandomStream::new(&context.random_key, &context.handler, key, context.generation)
+        });
+        Ok(stream.take(usize::try_from(len).unwrap_or(0)))
     }
 
     fn attempt(&mut self) -> wasmtime::Result<u32> {
