@@ -46,7 +46,7 @@ macro_rules! rules {
         /// The named reasons of the gate; the code is also the heading's key in `docs/sql-gate.md`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Rule {
-            $(#[doc = concat!("`", $code, "`: ", $explain, ".")] $variant,)*
+            $(#[doc = concat!("`", $code, "`; [`Rule::explain`] says how to mend it.")] $variant,)*
         }
 
         impl Rule {

@@ -119,6 +119,7 @@ const ROWS: &[Row] = &[
     (Rule::ReservedWord, Q, MY, "SELECT id FROM dual WHERE id = ?"),
     (Rule::ReservedWord, S, MY, "UPDATE account SET rank = ? WHERE id = ?"),
     (Rule::ReservedWord, S, MY, "UPDATE account SET a = read WHERE id = ?"),
+    (Rule::ReservedWord, S, MY, "UPDATE account external SET a = ? WHERE id = ?"),
     (Rule::HostName, S, MY, "DELETE FROM ob_inbox WHERE id = ?"),
     (Rule::HostName, S, MY, "DELETE FROM OB_Inbox WHERE id = ?"),
     (Rule::HostName, S, MY, "DELETE FROM `oB_inbox` WHERE id = ?"),
