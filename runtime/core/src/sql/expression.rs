@@ -16,15 +16,14 @@ use super::walk::{Walk, construct, kind};
 impl Walk<'_> {
     /// A value that is stored: an expression, or DEFAULT on MySQL.
     pub(super) fn stored_value(&mut self, value: &Expr) -> Result<(), Refusal> {
-        match value {
-            Expr::Identifier(Ident { value, quote_style: None, span })
-                if self.dialect == Dialect::MySql && value.eq_ignore_ascii_case("DEFAULT") =>
-            {
-                self.see(*span);
-                Ok(())
-            }
-            _ => self.expression(value),
+        if let Expr::Identifier(Ident { value, quote_style: None, span }) = value
+            && self.dialect == Dialect::MySql
+            && value.eq_ignore_ascii_case("DEFAULT")
+        {
+            self.see(*span);
+            return Ok(());
         }
+        self.expression(value)
     }
 
     /// Any expression, one level down.
@@ -166,7 +165,6 @@ impl Walk<'_> {
     }
 
     fn operator(&self, op: &BinaryOperator, expr: &Expr) -> Result<(), Refusal> {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "an operator that is not named is refused")]
         match (op, self.dialect) {
             (
                 BinaryOperator::Plus
@@ -300,7 +298,6 @@ impl Walk<'_> {
             ExactNumberInfo::None | ExactNumberInfo::Precision(_) => true,
             ExactNumberInfo::PrecisionAndScale(_, scale) => *scale >= 0,
         };
-        #[expect(clippy::wildcard_enum_match_arm, reason = "a type that is not named is refused")]
         let allowed = match (data_type, self.dialect) {
             (DataType::Signed | DataType::SignedInteger, Dialect::MySql)
             | (DataType::Unsigned | DataType::UnsignedInteger, Dialect::MySql)

@@ -13,6 +13,11 @@ pub(super) const TEXT_BYTES_MAX: usize = 65_536;
 pub(super) const TOKENS_MAX: usize = 4_096;
 /// Deepest nesting of parentheses; a parser's time may double with each.
 pub(super) const PARENTHESES_MAX: usize = 16;
+/// Most operators of a text: a chain of them is a tree as deep as it is long, and the parser's own code recurses on it
+/// without a limit.
+pub(super) const OPERATORS_MAX: usize = 256;
+/// Most joins of a text; the parser nests them.
+pub(super) const JOINS_MAX: usize = 16;
 /// Longest name, in characters, as MySQL has it.
 const NAME_MAX: usize = 64;
 
@@ -59,26 +64,56 @@ pub(super) fn tokens(sql: &str, dialect: Dialect) -> Result<Vec<Token<'_>>, Refu
     }
     let mut lexer = Lexer { sql, dialect, offset: 0, at: At { line: 1, column: 1 } };
     let mut tokens: Vec<Token<'_>> = Vec::new();
-    let mut nesting = 0_usize;
+    let mut sizes = Sizes::default();
     while let Some(token) = lexer.next_token()? {
         if let Some(before) = tokens.last() {
             check_neighbours(before, &token)?;
         }
-        match token.text {
-            "(" if token.kind == Kind::Symbol => nesting += 1,
-            ")" if token.kind == Kind::Symbol => nesting = nesting.saturating_sub(1),
-            _ => {}
-        }
-        if nesting > PARENTHESES_MAX {
-            return Err(Refusal::new(Rule::TooLarge, token.at, format!("{nesting} nested parentheses")));
-        }
+        sizes.count(&token)?;
         tokens.push(token);
-        if tokens.len() > TOKENS_MAX {
-            return Err(Refusal::new(Rule::TooLarge, None, format!("more than {TOKENS_MAX} tokens")));
-        }
     }
     Ok(tokens)
 }
+
+/// Sizes that bound the depth of the tree: parsing, walking and dropping it recurse.
+#[derive(Default)]
+struct Sizes {
+    tokens: usize,
+    nesting: usize,
+    operators: usize,
+    joins: usize,
+}
+
+impl Sizes {
+    fn count(&mut self, token: &Token<'_>) -> Result<(), Refusal> {
+        self.tokens += 1;
+        match (token.kind, token.text) {
+            (Kind::Symbol, "(") => self.nesting += 1,
+            (Kind::Symbol, ")") => self.nesting = self.nesting.saturating_sub(1),
+            (Kind::Symbol, "," | ".") => {}
+            (Kind::Symbol, _) => self.operators += 1,
+            (Kind::Word, _) if token.is_word("JOIN") => self.joins += 1,
+            (Kind::Word, _) if OPERATOR_WORDS.iter().any(|word| token.is_word(word)) => self.operators += 1,
+            (Kind::Word | Kind::Quoted | Kind::Number | Kind::Text | Kind::Placeholder, _) => {}
+        }
+        let limits = [
+            (self.tokens, TOKENS_MAX, "tokens"),
+            (self.nesting, PARENTHESES_MAX, "nested parentheses"),
+            (self.operators, OPERATORS_MAX, "operators"),
+            (self.joins, JOINS_MAX, "joins"),
+        ];
+        match limits.into_iter().find(|(size, max, _)| size > max) {
+            Some((_, max, what)) => Err(Refusal::new(Rule::TooLarge, token.at, format!("more than {max} {what}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Words that the parser takes as operators, allowed or not.
+const OPERATOR_WORDS: &[&str] = &[
+    "AND", "OR", "NOT", "IS", "IN", "LIKE", "BETWEEN", "DIV", "MOD", "AT", "GLOBAL", "ILIKE", "ISNULL", "MEMBER",
+    "NOTNULL", "OPERATOR", "OVERLAPS", "SIMILAR",
+];
 
 /// Refuses literals that the server would join, or read in another character set or base.
 fn check_neighbours(before: &Token<'_>, token: &Token<'_>) -> Result<(), Refusal> {

@@ -63,7 +63,7 @@ fn agree(ours: &[Token<'_>], theirs: &[TokenWithSpan]) -> Result<(), Refusal> {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "a token that is not named is not the same, which refuses the text")]
+/// A token that is not named here is not the same, which refuses the text.
 fn is_same(ours: &Token<'_>, theirs: &TokenWithSpan) -> bool {
     let same_text = match (&theirs.token, ours.kind) {
         (ParserToken::Word(word), Kind::Word) => word.quote_style.is_none() && word.value == ours.text,

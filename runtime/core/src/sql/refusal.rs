@@ -46,7 +46,7 @@ macro_rules! rules {
         /// The named reasons of the gate; the code is also the heading's key in `docs/sql-gate.md`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Rule {
-            $(#[doc = concat!("`", $code, "`: ", $explain, ".")] $variant,)*
+            $(#[doc = concat!("`", $code, "`; [`Rule::explain`] says how to mend it.")] $variant,)*
         }
 
         impl Rule {
@@ -70,7 +70,7 @@ macro_rules! rules {
 
 rules! {
     // the text
-    TooLarge "too-large" "shorten the text to at most 65536 bytes, 4096 tokens, 16 nested parentheses and 128 nested or chained expressions"
+    TooLarge "too-large" "shorten the text to at most 65536 bytes, 4096 tokens, 256 operators, 16 joins, 16 nested parentheses and 128 nested or chained expressions"
     Comment "comment" "remove the comment, the manifest has room for it; some comments run on some servers, so none is allowed"
     ControlCharacter "control-character" "use only spaces, tabs and line ends as white space, and pass other characters as a parameter"
     NonAscii "non-ascii" "write ASCII outside of string literals, and rename what is not or pass it as a parameter"

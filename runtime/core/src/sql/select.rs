@@ -292,13 +292,9 @@ impl Walk<'_> {
 
     /// A whole number or a parameter.
     pub(super) fn limit_value(&mut self, value: &Expr) -> Result<(), Refusal> {
-        let whole = match value {
-            Expr::Value(ValueWithSpan { value: Value::Number(digits, false), span: _ }) => {
-                digits.bytes().all(|digit| digit.is_ascii_digit())
-            }
-            Expr::Value(ValueWithSpan { value: Value::Placeholder(_), span: _ }) => true,
-            _ => false,
-        };
+        let whole = matches!(value, Expr::Value(ValueWithSpan { value: Value::Placeholder(_), span: _ }))
+            || matches!(value, Expr::Value(ValueWithSpan { value: Value::Number(digits, false), span: _ })
+                if digits.bytes().all(|digit| digit.is_ascii_digit()));
         if !whole {
             return Err(Refusal::new(Rule::Limit, place(value.span().start), format!("LIMIT {value}")));
         }

@@ -76,7 +76,15 @@ fn check_words(tokens: &[Token<'_>], verb: Verb) -> Result<(), Refusal> {
     }
     for (index, token) in tokens.iter().enumerate().filter(|(_, token)| token.kind == Kind::Word) {
         if let Some(rule) = words::refused_word(&token.text.to_ascii_uppercase()) {
-            return Err(Refusal::new(rule, token.at, format!("the word {}", token.text)));
+            let found = format!("the word {} (a name of that spelling stands in backticks)", token.text);
+            return Err(Refusal::new(rule, token.at, found));
+        }
+        if let Some(next) = tokens.get(index + 1)
+            && words::is_special_function(&token.text.to_ascii_uppercase())
+            && next.text == "("
+            && next.start != token.end
+        {
+            return Err(Refusal::new(Rule::Function, token.at, format!("a space behind {}", token.text)));
         }
         if token.is_word("INTO") && !(index == 1 && verb == Verb::Insert) {
             return Err(Refusal::new(Rule::Into, token.at, "INTO"));

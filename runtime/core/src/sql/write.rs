@@ -1,7 +1,7 @@
 //! INSERT, UPDATE and DELETE: one table, and no clause but those named.
 
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, ConflictTarget, Delete, DoUpdate, Expr, FromTable, Insert, InsertAliases,
+    Assignment, AssignmentTarget, ConflictTarget, Delete, DoUpdate, Expr, FromTable, Insert, InsertAliases, ObjectName,
     ObjectNamePart, OnConflict, OnConflictAction, OnInsert, OrderByExpr, Parens, Query, SetExpr, Spanned, TableFactor,
     TableObject, TableWithJoins, Update, Values,
 };
@@ -79,27 +79,33 @@ impl Walk<'_> {
                 (columns.is_empty(), Rule::InsertColumns, "INSERT without a list of columns"),
             ],
         )?;
+        self.insert_target(table, columns)?;
+        let Some(source) = source else {
+            return Err(Refusal::new(Rule::InsertSource, at, "INSERT without VALUES"));
+        };
+        let rows = self.insert_values(source, at)?;
+        insert_alias.iter().try_for_each(|alias| self.row_alias(alias))?;
+        on.iter().try_for_each(|on| self.upsert(on, at))?;
+        Ok(InsertShape { upsert: on.is_some(), rows })
+    }
+
+    fn insert_target(&mut self, table: &TableObject, columns: &[ObjectName]) -> Result<(), Refusal> {
         match table {
             TableObject::TableName(name) => self.table(name, true)?,
             TableObject::TableFunction(function) => return Err(construct(function)),
             TableObject::TableQuery(query) => return Err(construct(query.as_ref())),
         }
-        columns.iter().try_for_each(|column| self.column(column))?;
-        let Some(source) = source else {
-            return Err(Refusal::new(Rule::InsertSource, at, "INSERT without VALUES"));
+        columns.iter().try_for_each(|column| self.column(column))
+    }
+
+    /// `AS new (a, b)` behind VALUES.
+    fn row_alias(&mut self, alias: &InsertAliases) -> Result<(), Refusal> {
+        let InsertAliases { row_alias, col_aliases } = alias;
+        let [ObjectNamePart::Identifier(name)] = row_alias.0.as_slice() else {
+            return Err(construct(row_alias));
         };
-        let rows = self.insert_values(source, at)?;
-        if let Some(InsertAliases { row_alias, col_aliases }) = insert_alias {
-            let [ObjectNamePart::Identifier(name)] = row_alias.0.as_slice() else {
-                return Err(construct(row_alias));
-            };
-            self.name(name)?;
-            col_aliases.iter().flatten().try_for_each(|name| self.name(name))?;
-        }
-        if let Some(on) = on {
-            self.upsert(on, at)?;
-        }
-        Ok(InsertShape { upsert: on.is_some(), rows })
+        self.name(name)?;
+        col_aliases.iter().flatten().try_for_each(|name| self.name(name))
     }
 
     /// The rows of VALUES, and nothing else that a query might be.
@@ -173,7 +179,6 @@ impl Walk<'_> {
             }
             (OnInsert::DuplicateKeyUpdate(_), Dialect::Sqlite) => refuse("ON DUPLICATE KEY UPDATE on SQLite"),
             (OnInsert::OnConflict(_), Dialect::MySql) => refuse("ON CONFLICT on MySQL"),
-            #[expect(clippy::wildcard_enum_match_arm, reason = "the parser marks the enum as open")]
             (other, _) => Err(construct(other)),
         }
     }

@@ -1,6 +1,7 @@
 //! The table of statements: what is accepted with which facts, and what is refused by which rule.
 
 mod accepted;
+mod page;
 mod properties;
 mod reached;
 mod refused;

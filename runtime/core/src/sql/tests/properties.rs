@@ -111,7 +111,10 @@ fn without_literals(sql: &str, dialect: Dialect) -> String {
     let mut inside = false;
     while let Some(c) = chars.next() {
         match c {
-            '\'' => inside = !inside,
+            '\'' => {
+                inside = !inside;
+                outside.push(' ');
+            }
             '\\' if inside && dialect == MY => drop(chars.next()),
             c if !inside => outside.push(c),
             _ => {}
@@ -130,7 +133,9 @@ fn holds(purpose: Purpose, dialect: Dialect, sql: &str) -> Result<(), TestCaseEr
                 prop_assert!(!outside.contains(forbidden), "{forbidden} in {sql}");
             }
             prop_assert!(outside.is_ascii());
-            prop_assert!(!outside.to_ascii_lowercase().contains("ob_"), "a table of the host in {}", sql);
+            let lower = outside.to_ascii_lowercase();
+            let mut names = lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            prop_assert!(!names.any(|name| name.starts_with("ob_")), "a table of the host in {}", sql);
             for table in accepted.table.iter().chain(&accepted.tables_read) {
                 prop_assert!(["account", "stock", "level"].contains(&table.as_str()));
             }

@@ -114,9 +114,12 @@ const ROWS: &[Row] = &[
     (Rule::Identifier, S, MY, "DELETE FROM account WHERE `1` = ?"),
     (Rule::Identifier, S, MY, "DELETE FROM aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffggggg WHERE id = ?"),
     (Rule::Identifier, Q, MY, "SELECT id AS 'x' FROM account WHERE id = ?"),
+    (Rule::Identifier, S, LITE, "DELETE FROM 'account' WHERE id = ?"),
+    (Rule::Identifier, S, LITE, "UPDATE account SET 'a' = 1 WHERE id = ?"),
     (Rule::ReservedWord, Q, MY, "SELECT id FROM dual WHERE id = ?"),
     (Rule::ReservedWord, S, MY, "UPDATE account SET rank = ? WHERE id = ?"),
     (Rule::ReservedWord, S, MY, "UPDATE account SET a = read WHERE id = ?"),
+    (Rule::ReservedWord, S, MY, "UPDATE account external SET a = ? WHERE id = ?"),
     (Rule::HostName, S, MY, "DELETE FROM ob_inbox WHERE id = ?"),
     (Rule::HostName, S, MY, "DELETE FROM OB_Inbox WHERE id = ?"),
     (Rule::HostName, S, MY, "DELETE FROM `oB_inbox` WHERE id = ?"),
@@ -202,6 +205,9 @@ const ROWS: &[Row] = &[
     (Rule::Function, Q, MY, "SELECT other.mine(id) FROM account WHERE id = ?"),
     (Rule::Function, Q, MY, "SELECT `COUNT`(id) FROM account WHERE id = ?"),
     (Rule::Function, Q, MY, "SELECT COUNT (id) FROM account WHERE id = ?"),
+    (Rule::Function, Q, MY, "SELECT SUBSTRING (id, 1) FROM account WHERE id = ?"),
+    (Rule::Function, Q, MY, "SELECT CAST (id AS JSON) FROM account WHERE id = ?"),
+    (Rule::Function, Q, LITE, "SELECT SUM(id) FILTER (WHERE id = 1) FROM account WHERE id = ?"),
     (Rule::Function, Q, MY, "SELECT GROUP_CONCAT(id SEPARATOR ',') FROM account WHERE id = ?"),
     (Rule::Function, Q, MY, "SELECT ABS(*) FROM account WHERE id = ?"),
     (Rule::Function, Q, MY, "SELECT TIMESTAMPDIFF(id, a, b) FROM account WHERE id = ?"),
@@ -325,8 +331,17 @@ fn a_text_out_of_bounds_is_refused_as_too_large() {
     too_large(&format!("DELETE FROM account WHERE id IN (1{})", ", 1".repeat(2_048)));
     too_large(&format!("DELETE FROM account WHERE id = {}1{}", "(".repeat(17), ")".repeat(17)));
     too_large(&format!("DELETE FROM account WHERE id = 1{}", " OR id = 1".repeat(128)));
-    too_large(&format!("DELETE FROM account WHERE {} id = 1", "NOT ".repeat(60)));
+    too_large(&format!("DELETE FROM account WHERE id = {}1", "+ ".repeat(60)));
+    too_large(&format!("DELETE FROM account WHERE id = 1{}", " + 1".repeat(250)));
     too_large(&format!("DELETE FROM account WHERE id = 1{}", " + 1".repeat(2_000)));
+    for link in
+        [" + 1", " IS NULL", " IN (1)", " NOTNULL", " AT TIME ZONE 1", " SIMILAR TO 1", " ->> 'x'", " OVERLAPS 1"]
+    {
+        too_large(&format!("DELETE FROM account WHERE id = 1{}", link.repeat(700)));
+    }
+    let joins = " JOIN level ON a = b".repeat(17);
+    let refusal = world.check(Q, MY, &format!("SELECT id FROM account{joins} WHERE id = 1"), 0).unwrap_err();
+    assert_eq!(refusal.rule, Rule::TooLarge, "{refusal}");
     // and just within
     let chain = format!("DELETE FROM account WHERE id = 1{}", " OR id = 1".repeat(100));
     assert_eq!(world.check(ANY, MY, &chain, 0).map(|accepted| accepted.placeholders), Ok(vec![]));
