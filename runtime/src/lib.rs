@@ -1,1 +1,3 @@
+//! Oncebox: a host runtime for event handlers.
 
+pub mod module;
