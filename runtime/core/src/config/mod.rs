@@ -1,8 +1,17 @@
 //! What the operator says: the types of `oncebox.toml` and `tenants.d/*.toml`, all defaults filled in.
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
+mod handler;
+mod host;
+mod keys;
+mod read;
+mod routes;
+mod source;
+mod tenant;
 
-use crate::manifest::FingerprintSpec;
+use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, time::Duration};
+
+pub use self::{keys::reference, read::read};
+use crate::{manifest::FingerprintSpec, text::TextError};
 
 /// The whole configuration of one host.
 #[derive(Debug, Clone, PartialEq)]
@@ -207,3 +216,16 @@ pub enum Destination {
     /// `kind = "table"`: a row of `ob_outbox` in state `kept`.
     Table,
 }
+
+/// What would not stop a host from starting, and is most likely not meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning(pub TextError);
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.show("warning", f)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,13 @@
 //! The forms of texts that manifest and configuration share, and the nearest of some known words.
 
 use super::{key::grouped, shape::Form};
-use crate::text::quoted;
+use crate::{
+    template::{TEMPLATE_BYTES_MAX, Template, TemplateUse},
+    text::quoted,
+};
 
-/// Bytes of a template or a JSON pointer.
-const TEMPLATE_BYTES_MAX: usize = 512;
+/// Bytes of a JSON pointer.
+const POINTER_BYTES_MAX: usize = 512;
 
 /// Bytes of an event type.
 const EVENT_TYPE_BYTES_MAX: usize = 255;
@@ -82,15 +85,21 @@ pub(crate) static EVENT_TYPE: Form = Form {
     },
 };
 
-/// A template; what stands in its braces is checked where templates are parsed.
-pub(crate) static TEMPLATE: Form =
-    Form { shown: "template, 1 to 512 bytes", check: |text| bytes_in(text, TEMPLATE_BYTES_MAX) };
+/// A template of a business or ordering key.
+pub(crate) static KEY_TEMPLATE: Form = Form {
+    shown: "template, 1 to 512 bytes, with at least one placeholder",
+    check: |text| check_template(text, TemplateUse::Key),
+};
+
+/// A template of a fact of an envelope.
+pub(crate) static ENVELOPE_TEMPLATE: Form =
+    Form { shown: "template, 1 to 512 bytes", check: |text| check_template(text, TemplateUse::Envelope) };
 
 /// A JSON pointer to a part of the payload (RFC 6901).
 pub(crate) static POINTER: Form = Form {
     shown: "JSON pointer, such as `/userId`, up to 512 bytes",
     check: |text| {
-        bytes_in(text, TEMPLATE_BYTES_MAX)?;
+        bytes_in(text, POINTER_BYTES_MAX)?;
         if !text.starts_with('/') {
             return Err(format!("is {}, which does not begin with /", quoted(text)));
         }
@@ -119,6 +128,26 @@ pub(crate) static DESCRIPTION: Form = Form {
     check: |text| if text.is_empty() { Ok(()) } else { bytes_in(text, 1_024) },
 };
 
+/// A path of a file or folder.
+pub(crate) static PATH: Form = Form {
+    shown: "path, 1 to 4_096 bytes",
+    check: |text| {
+        bytes_in(text, 4_096)?;
+        match text.chars().any(char::is_control) {
+            true => Err("has a control character".to_owned()),
+            false => Ok(()),
+        }
+    },
+};
+
+/// The name of a host.
+pub(crate) static HOST_NAME: Form = Form {
+    shown: "name, `[A-Za-z0-9._-]{1,64}`",
+    check: |text| {
+        of_characters(text, |c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'), "A-Z, a-z, 0-9, ., _ and -")
+    },
+};
+
 /// A command of the shell.
 pub(crate) static COMMAND: Form =
     Form { shown: "shell command, 1 to 4_096 bytes", check: |text| bytes_in(text, 4_096) };
@@ -133,8 +162,13 @@ pub(crate) static VALUE: Form = Form {
 pub(crate) fn nearest(word: &str, what: &str, known: impl Iterator<Item = &'static str>) -> String {
     let known: Vec<_> = known.collect();
     let list = format!("known {what}s: {}", known.join(", "));
+    let characters = word.chars().count();
+    if characters > NAME_CHARS_MAX {
+        // The distance costs time and memory by the product of both lengths, and a module's author chose the word.
+        return list;
+    }
     // A word further off than half of its letters is no slip of the pen.
-    let far = word.chars().count() / 2 + 1;
+    let far = characters / 2 + 1;
     let distances = known.iter().map(|name| (strsim::damerau_levenshtein(word, name), *name));
     match distances.min_by_key(|(distance, _)| *distance) {
         Some((distance, name)) if distance <= far => format!("the nearest known {what} is \"{name}\"; {list}"),
@@ -151,6 +185,11 @@ pub(crate) fn bytes_in(text: &str, bytes_max: usize) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+fn check_template(text: &str, usage: TemplateUse) -> Result<(), String> {
+    bytes_in(text, TEMPLATE_BYTES_MAX)?;
+    Template::parse(text, usage).map(drop).map_err(|error| format!("cannot be used: {error}"))
 }
 
 fn of_characters(text: &str, allowed: fn(char) -> bool, words: &str) -> Result<(), String> {

@@ -29,6 +29,8 @@ pub(crate) struct Document<'t> {
     file: &'t str,
     text: &'t str,
     root: DeTable<'t>,
+    /// Stands for tables that are absent.
+    empty: DeTable<'t>,
     errors: RefCell<Vec<TextError>>,
     left_out: Cell<usize>,
     warnings: RefCell<Vec<TextError>>,
@@ -60,11 +62,17 @@ impl<'t> Document<'t> {
                 file,
                 text,
                 root: root.into_inner(),
+                empty: DeTable::default(),
                 errors: RefCell::default(),
                 left_out: Cell::new(0),
                 warnings: RefCell::default(),
             }),
         }
+    }
+
+    /// The file's name, as it was given.
+    pub(crate) fn file(&self) -> &str {
+        self.file
     }
 
     /// The document's own table; `path` is what its keys are called by in messages, empty for a whole document.
@@ -92,12 +100,18 @@ pub(crate) struct Spot<'d> {
 impl Spot<'_> {
     /// Keeps an error of this place.
     pub(crate) fn refuse(&self, message: impl Into<String>, help: Option<String>) {
-        let mut errors = self.document.errors.borrow_mut();
-        if errors.len() < ERRORS_MAX {
-            errors.push(TextError { help, ..self.error(message) });
-        } else {
+        if !self.is_left_out() {
+            self.document.errors.borrow_mut().push(TextError { help, ..self.error(message) });
+        }
+    }
+
+    /// Whether an error of this place is only counted, because enough are kept; it is counted by this.
+    fn is_left_out(&self) -> bool {
+        let full = self.document.errors.borrow().len() >= ERRORS_MAX;
+        if full {
             self.document.left_out.set(self.document.left_out.get() + 1);
         }
+        full
     }
 
     /// Keeps a warning of this place.
@@ -109,6 +123,11 @@ impl Spot<'_> {
     pub(crate) fn file_and_line(&self) -> String {
         let error = self.error("");
         format!("{}:{}", error.file, error.line)
+    }
+
+    /// Whether it is the same place.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        std::ptr::eq(self.document.text, other.document.text) && self.span == other.span
     }
 
     fn error(&self, message: impl Into<String>) -> TextError {
@@ -176,7 +195,7 @@ impl<'d> Table<'d> {
     /// Refuses every key that the section does not name, with the nearest that it names.
     pub(crate) fn refuse_unknown(&self, section: &Section) {
         for (name, spot, _) in self.entries() {
-            if section.keys.iter().any(|key| key.name() == name) {
+            if section.keys.iter().any(|key| key.name() == name) || spot.is_left_out() {
                 continue;
             }
             let place = if self.path.is_empty() { "at the top".to_owned() } else { format!("in [{}]", self.path) };
@@ -232,6 +251,12 @@ impl<'d> Table<'d> {
             item.refuse_type("a table");
         }
         table
+    }
+
+    /// The table under a key, or one without entries in its place, for its defaults.
+    pub(crate) fn table_or_empty(&self, key: &Nested) -> Table<'d> {
+        let (spot, path) = (self.spot.clone(), self.path_of(key.name));
+        self.table(key).unwrap_or(Table { entries: &spot.document.empty, spot, path })
     }
 
     /// The entries of the table under a key, of those whose names have the form.

@@ -3,6 +3,7 @@
 use super::FingerprintSpec;
 use crate::{
     document::{Item, form::POINTER, shape::Shape},
+    fingerprint,
     text::quoted,
 };
 
@@ -46,7 +47,14 @@ impl Shape for MaybeFingerprint {
             }
             pointers.push(pointer);
         }
-        Some(Some(FingerprintSpec::Pointers(pointers)))
+        let spec = FingerprintSpec::Pointers(pointers);
+        match fingerprint::to_text(&spec) {
+            Ok(_) => Some(Some(spec)),
+            Err(error) => {
+                item.refuse(format!("cannot be used: {error}"), HELP);
+                None
+            }
+        }
     }
 
     fn absent(&self) -> Self::Value {

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     document::{
-        form::{self, DESCRIPTION, EVENT_TYPE, LINE, NAME, PARAM_NAME, TEMPLATE},
+        form::{self, DESCRIPTION, EVENT_TYPE, KEY_TEMPLATE, LINE, NAME, PARAM_NAME},
         key::{Key, Nested, Section},
         page,
         shape::{Absent, Flag, Form, Integer, MaybeInteger, MaybeText, OneOf, Text, Texts},
@@ -59,7 +59,7 @@ pub(super) static EVENT_TYPES: Key<Texts> = Key {
 };
 pub(super) static KEY: Key<Text> = Key {
     name: "key",
-    shape: Text { form: &TEMPLATE, default: None },
+    shape: Text { form: &KEY_TEMPLATE, default: None },
     means: "template of the business key; fixed by the handler's first deployment",
 };
 pub(super) static FINGERPRINT: Key<MaybeFingerprint> = Key {
@@ -69,7 +69,7 @@ pub(super) static FINGERPRINT: Key<MaybeFingerprint> = Key {
 };
 pub(super) static ORDERING: Key<MaybeText> = Key {
     name: "ordering",
-    shape: MaybeText { form: &TEMPLATE, absent: "no order" },
+    shape: MaybeText { form: &KEY_TEMPLATE, absent: "no order" },
     means: "template of the ordering key; events with the same one are applied in arrival order",
 };
 pub(super) static TABLES: Nested = Nested {
@@ -309,16 +309,20 @@ pub(super) static DESTINATION: Section = Section {
     keys: &[&KINDS, &CARRIED, &ORDERED],
 };
 
-pub(crate) static MEMORY_BYTES_MAX: Key<MaybeInteger<u64>> = Key {
-    name: "memory_bytes_max",
-    shape: MaybeInteger { min: 65_536, max: 4_294_967_296, absent: "`16_777_216`" },
-    means: "bytes over all memories and tables of an instance",
-};
-pub(crate) static RUN_TIME_MS_MAX: Key<MaybeInteger<u64>> = Key {
-    name: "run_time_ms_max",
-    shape: MaybeInteger { min: 1, max: 60_000, absent: "`1_000`" },
-    means: "wall milliseconds of one run",
-};
+/// The range of `memory_bytes_max`, from one page of memory on.
+pub(crate) const MEMORY_BYTES: MaybeInteger<u64> =
+    MaybeInteger { min: 65_536, max: 4_294_967_296, absent: "`16_777_216`" };
+/// The range of `run_time_ms_max`.
+pub(crate) const RUN_TIME_MS: MaybeInteger<u64> = MaybeInteger { min: 1, max: 60_000, absent: "`1_000`" };
+/// The range of `attempts_max`.
+pub(crate) const ATTEMPTS: MaybeInteger<u32> = MaybeInteger { min: 1, max: 1_000, absent: "`12`" };
+/// The range of `deadline_s`, up to 30 days.
+pub(crate) const DEADLINE: MaybeInteger<u64> = MaybeInteger { min: 1, max: 2_592_000, absent: "`86_400`" };
+
+pub(super) static MEMORY_BYTES_MAX: Key<MaybeInteger<u64>> =
+    Key { name: "memory_bytes_max", shape: MEMORY_BYTES, means: "bytes over all memories and tables of an instance" };
+pub(super) static RUN_TIME_MS_MAX: Key<MaybeInteger<u64>> =
+    Key { name: "run_time_ms_max", shape: RUN_TIME_MS, means: "wall milliseconds of one run" };
 
 /// What the handler needs.
 pub(super) static LIMITS_SECTION: Section = Section {
@@ -327,16 +331,10 @@ pub(super) static LIMITS_SECTION: Section = Section {
     keys: &[&MEMORY_BYTES_MAX, &RUN_TIME_MS_MAX],
 };
 
-pub(crate) static ATTEMPTS_MAX: Key<MaybeInteger<u32>> = Key {
-    name: "attempts_max",
-    shape: MaybeInteger { min: 1, max: 1_000, absent: "`12`" },
-    means: "counted attempts before an event is dead",
-};
-pub(crate) static DEADLINE_S: Key<MaybeInteger<u64>> = Key {
-    name: "deadline_s",
-    shape: MaybeInteger { min: 1, max: 2_592_000, absent: "`86_400`" },
-    means: "seconds from the first failure after which an event is dead",
-};
+pub(super) static ATTEMPTS_MAX: Key<MaybeInteger<u32>> =
+    Key { name: "attempts_max", shape: ATTEMPTS, means: "counted attempts before an event is dead" };
+pub(super) static DEADLINE_S: Key<MaybeInteger<u64>> =
+    Key { name: "deadline_s", shape: DEADLINE, means: "seconds from the first failure after which an event is dead" };
 
 /// Retry defaults.
 pub(super) static RETRY_SECTION: Section =

@@ -10,10 +10,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-#[expect(unused_imports, reason = "the configuration reads these keys too")]
 pub(crate) use self::{
     fingerprint::MaybeFingerprint,
-    keys::{ATTEMPTS_MAX, DEADLINE_S, MEMORY_BYTES_MAX, RUN_TIME_MS_MAX},
+    keys::{ATTEMPTS, DEADLINE, MEMORY_BYTES, RUN_TIME_MS},
 };
 pub use self::{keys::reference, read::MANIFEST_BYTES_MAX};
 use crate::value::ParamType;

@@ -212,6 +212,17 @@ fn a_thousand_errors_are_kept_as_fifty_and_a_number() {
 }
 
 #[test]
+fn a_hostile_manifest_is_refused_in_little_time_and_memory() {
+    let long_key = format!("{} = 1\n", "a".repeat(500_000));
+    let errors = errors_of(&long_key);
+    assert_eq!(errors[0].message, format!("unknown key \"{}…\" at the top", "a".repeat(60)));
+    let items: Vec<_> = (0..1_025).map(|n| format!("\"a{n}\"")).collect();
+    let list = |items: &[String]| format!("event_types = [{}]\n", items.join(","));
+    assert_error(&list(&items), 6, 15, "event_types has 1_025 entries, above the limit of 1_024");
+    assert!(Manifest::parse(&format!("{SMALL}{}", list(&items[1..])), "handler.toml").is_ok());
+}
+
+#[test]
 fn what_must_be_given_is_asked_for() {
     for key in ["name", "version", "contract", "key", "fingerprint"] {
         let text: String = SMALL.lines().filter(|line| !line.starts_with(key)).fold(String::new(), |t, l| t + l + "\n");
@@ -296,13 +307,18 @@ fn a_newer_contract_is_refused_with_the_known_ones() {
 #[test]
 fn templates_have_at_most_512_bytes() {
     assert_error(
-        &format!("ordering = \"{}\"", "a".repeat(513)),
+        &format!("ordering = \"{{/a}}{}\"", "a".repeat(509)),
         6,
         12,
         "ordering has 513 bytes, above the limit of 512",
     );
-    let text = format!("{SMALL}ordering = \"{}\"", "a".repeat(512));
+    let text = format!("{SMALL}ordering = \"{{/a}}{}\"", "a".repeat(508));
     assert!(Manifest::parse(&text, "handler.toml").is_ok());
+}
+
+#[test]
+fn a_template_that_cannot_be_used_is_refused_where_it_stands() {
+    assert_error("ordering = \"{/a\"", 6, 12, "ordering cannot be used: a `{` or `}` without its partner at byte 0");
 }
 
 #[test]
@@ -325,6 +341,10 @@ fn a_fingerprint_is_the_payload_or_well_formed_pointers() {
         assert_eq!(with(fingerprint), Err(message.to_owned()));
     }
     assert!(with("[\"/a~0b~1\"]").is_ok());
+    // 5 × 502 bytes with their quotes, 4 commas, 2 brackets.
+    let long: Vec<_> = (0..5).map(|n| format!("\"/{n}{}\"", "a".repeat(498))).collect();
+    let message = "fingerprint cannot be used: the fingerprint has 2516 bytes as text, more than 2048";
+    assert_eq!(with(&format!("[{}]", long.join(","))), Err(message.to_owned()));
 }
 
 #[test]
@@ -553,7 +573,7 @@ proptest! {
     fn any_manifest_reads_back_from_its_packed_text(
         statements in prop::collection::btree_map("s[a-z0-9-]{1,9}", statement(), 0..3),
         queries in prop::collection::btree_map("q[a-z0-9-]{1,9}", query(), 0..3),
-        key in "\\PC{1,40}",
+        key in "[a-z日]{1,40}:[{]/[a-z~]{0}[a-z]{1,40}[}]",
         default in prop::option::of("[^\\x00]{0,40}"),
         description in "[^\\x00]{0,40}",
     ) {

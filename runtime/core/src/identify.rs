@@ -1,1 +1,0 @@
-//! Key, fingerprint and ordering key of a message for one handler.
