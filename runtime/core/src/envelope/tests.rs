@@ -177,6 +177,16 @@ fn only_http_headers_are_percent_decoded() {
 }
 
 #[test]
+fn an_attribute_of_no_bytes_is_as_good_as_absent() {
+    let poison = auto(&binary("ce-", b"")).unwrap_err();
+    assert_eq!(poison.message, "the CloudEvents attribute id is missing or empty");
+    let mut message = binary("ce-", b"e-1");
+    message.headers.push(Header::new("ce-subject", ""));
+    assert_eq!(auto(&message).unwrap().subject, None);
+    assert_eq!(auto(&structured(r#","subject":"""#)).unwrap().subject, None);
+}
+
+#[test]
 fn two_different_values_of_one_attribute_are_poison() {
     let mut message = binary("ce-", b"e-1");
     message.headers.push(Header::new("Ce-Id", "e-1"));

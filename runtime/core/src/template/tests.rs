@@ -200,6 +200,20 @@ const THREE: [&str; 5] = [
 ];
 
 proptest! {
+    /// Chance rarely meets the one text that an encoded one could be taken for, so it is made.
+    #[test]
+    fn a_value_is_never_taken_for_the_encoding_of_another(
+        template in prop::sample::select(THREE.as_slice()),
+        values in prop::array::uniform3(tricky()),
+        place in 0..3usize,
+    ) {
+        let mut encoded = values.clone();
+        Template::parse(template, TemplateUse::Key).unwrap().encode(&values[place], &mut encoded[place]);
+        encoded[place].drain(..values[place].len());
+        let equal = render_three(template, &values) == render_three(template, &encoded);
+        prop_assert_eq!(equal, values == encoded);
+    }
+
     #[test]
     fn two_different_tuples_never_render_to_one_key(
         template in prop::sample::select(THREE.as_slice()),
