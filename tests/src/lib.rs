@@ -1,1 +1,3 @@
+//! What the tests of Oncebox have in common.
 
+pub mod wat;

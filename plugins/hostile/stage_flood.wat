@@ -1,0 +1,13 @@
+;; Stages the same small write for ever.
+(module
+  (import "oncebox:handler/db@1.0.0" "stage" (func $stage (param i32 i32 i32 i32)))
+  ;; @prelude
+  (data (i32.const 0) "award")
+  ;; list<value> at 64: signed(7), unsigned(42); 16 bytes each, the case at 0, the payload at 8.
+  (data (i32.const 64) "\02\00\00\00\00\00\00\00\07\00\00\00\00\00\00\00")
+  (data (i32.const 80) "\03\00\00\00\00\00\00\00\2a\00\00\00\00\00\00\00")
+  (func (export "oncebox:handler/guest@1.0.0#handle") (param i32) (result i32)
+    (loop $again
+      (call $stage (i32.const 0) (i32.const 5) (i32.const 64) (i32.const 2))
+      (br $again))
+    (unreachable)))

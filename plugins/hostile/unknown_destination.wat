@@ -1,0 +1,9 @@
+;; Emits to a destination that the manifest does not declare.
+(module
+  (import "oncebox:handler/events@1.0.0" "emit" (func $emit (param i32 i32)))
+  ;; @prelude
+  (data (i32.const 0) "elsewhere")
+  (data (i32.const 64) "\00\00\00\00\09\00\00\00\00\00\00\00\04\00\00\00")
+  (func (export "oncebox:handler/guest@1.0.0#handle") (param i32) (result i32)
+    (call $emit (i32.const 64) (i32.const 256))
+    (i32.const 8192)))
