@@ -3,9 +3,11 @@
 //!
 //! `host/road.rs` shows a batch's way from the source to the settlement, `host/unit_of_work.rs` its transaction.
 
+pub mod cli;
 pub mod clock;
 pub mod host;
 pub mod metrics;
+pub mod module;
 pub mod plugin;
 pub mod source;
 pub mod store;

@@ -18,6 +18,7 @@ pub mod message;
 pub mod prefix;
 pub mod retry;
 pub mod rule;
+#[cfg(feature = "sql")]
 pub mod sql;
 pub mod template;
 pub mod text;

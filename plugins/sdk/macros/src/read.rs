@@ -1,0 +1,21 @@
+//! Finding and reading the manifest of the crate that is being compiled.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use oncebox_core::manifest::Manifest;
+
+/// `handler.toml` beside the Cargo.toml of the crate that is being compiled.
+pub(crate) fn manifest_file() -> Result<PathBuf, String> {
+    let dir = env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set: build with cargo")?;
+    let file = Path::new(&dir).join("handler.toml");
+    if file.is_file() { Ok(file) } else { Err(format!("there is no manifest at {}", file.display())) }
+}
+
+/// The manifest, checked as `oncebox build` and the host check it.
+pub(crate) fn manifest(file: &Path) -> Result<Manifest, String> {
+    let text = fs::read_to_string(file).map_err(|error| format!("failed to read {}: {error}", file.display()))?;
+    Manifest::parse(&text, &file.display().to_string()).map_err(|errors| format!("the manifest is wrong\n{errors}"))
+}
