@@ -19,7 +19,7 @@ pub trait Handler {
 
 /// Makes the crate a component that handles events with the given type, which implements [`Handler`].
 ///
-/// Once in a crate, of crate type `cdylib`. Natively it makes nothing, so that the crate's tests link.
+/// Once in a crate, of crate type `cdylib`. Natively it only checks the type, so that the crate's tests link.
 #[macro_export]
 macro_rules! export {
     ($handler:ty) => {
