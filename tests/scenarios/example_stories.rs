@@ -58,7 +58,7 @@ fn identities(story: &str, tenant: &str, source: &str) -> Vec<(String, String, S
     let lines = text.lines().map(|line| {
         let message = Message { body: line.as_bytes().to_vec(), ..Message::default() };
         let event = envelope::open(&message, &tenant.sources[source].envelope, &limits).unwrap();
-        let takes = |types: &[String]| types.iter().any(|known| *known == event.event_type);
+        let takes = |types: &[String]| types.contains(&event.event_type);
         let route = tenant.routes.iter().find(|route| route.source == source && takes(&route.event_types)).unwrap();
         let [handler] = route.handlers.as_slice() else { panic!("{:?}", route.handlers) };
         let manifest = manifest(handler);

@@ -33,8 +33,11 @@ macro_rules! export {
                 }
             }
 
-    $crate::bindings::__export_component!(Component with_types_in $crate::bindings);
+            $crate::bindings::__export_component! { Component with_types_in $crate::bindings }
         };
+        #[cfg(not(target_arch = "wasm32"))]
+        const _: fn(&$crate::Event) -> ::core::result::Result<$crate::Done, $crate::Failure> =
+            <$handler as $crate::Handler>::handle;
     };
 }
 
