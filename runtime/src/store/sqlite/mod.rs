@@ -25,7 +25,6 @@ use std::{
     collections::BTreeMap,
     fs::{File, TryLockError},
     path::{Path, PathBuf},
-    str::FromStr as _,
     sync::Arc,
     time::Duration,
 };
@@ -80,8 +79,7 @@ impl SqliteStore {
             Use::Host => Some(lock_host_patiently(path).await?),
             Use::Command => None,
         };
-        let options = SqliteConnectOptions::from_str("sqlite::memory:")
-            .map_err(|error| away("options", &error))?
+        let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
