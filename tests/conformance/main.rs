@@ -104,6 +104,7 @@ cases! {
     Common inbox rows_come_back_in_the_order_asked;
     Common inbox a_rollback_leaves_nothing;
     Common inbox a_unit_that_is_dropped_is_rolled_back_before_the_next_one;
+    Common inbox a_look_up_after_a_dropped_unit_sees_nothing_of_it;
     Common inbox keys_are_compared_byte_for_byte;
     Common inbox a_delete_takes_back_only_what_this_unit_inserted;
     Common inbox a_mark_writes_the_outcome;
@@ -114,6 +115,8 @@ cases! {
     Common savepoints a_savepoint_of_one_event_undoes_only_its_writes;
     Common savepoints a_statement_that_fails_leaves_the_unit_usable;
     Common held a_held_row_of_the_same_identity_is_counted;
+    Common held a_resolved_row_is_opened_again_with_its_new_body;
+    Common held a_conflict_whose_event_is_parked_becomes_claimable;
     Common held only_due_parked_rows_of_the_handler_are_claimed_oldest_due_first;
     Common held a_claim_carries_all_that_the_next_attempt_needs;
     Common held a_lease_that_is_over_makes_the_row_claimable_again;
@@ -139,6 +142,7 @@ cases! {
     Common statements a_write_answers_the_rows_that_it_matched;
     Common statements values_of_every_type_come_back;
     Common statements a_query_reads_one_row_more_than_its_limit;
+    Common statements a_query_without_rows_names_its_columns;
     Common modules a_module_comes_back_byte_for_byte;
     Common modules a_deployment_is_offered_then_active_then_replaced;
     Common modules an_offer_that_nobody_served_is_overtaken;
@@ -147,6 +151,7 @@ cases! {
     Common stories a_trace_tells_all_of_a_key;
     Common stories held_rows_are_listed_by_handler_state_and_place;
     Common stories gauges_count_what_is_held_and_what_waits;
+    Common catalogue the_catalogue_names_tables_views_and_triggers;
     Common catalogue the_catalogue_knows_what_refers_to_a_table_and_how;
     Common catalogue a_text_that_names_what_is_not_there_does_not_prepare;
     Common catalogue a_changed_table_moves_the_schema_version;
@@ -156,10 +161,15 @@ cases! {
     Common lifecycle the_tenants_secret_stays_the_same;
     Common lifecycle a_boot_is_recorded_with_its_end;
     Sqlite embedded a_second_host_is_refused_and_a_command_beside_it_works;
+    Sqlite embedded a_second_host_under_another_name_of_the_file_is_refused;
     Sqlite embedded leases_are_void_when_a_host_starts;
     Sqlite embedded opening_again_migrates_nothing_and_a_newer_file_is_refused;
     Sqlite embedded a_schema_that_is_wrong_leaves_no_half_made_file;
     Sqlite embedded a_decimal_beyond_15_digits_and_a_large_unsigned_are_refused_at_bind;
     Sqlite embedded a_text_where_a_strict_table_wants_a_number_is_a_data_failure;
+    Sqlite embedded text_that_is_not_utf_8_is_a_data_failure_and_not_an_absent_database;
+    Sqlite embedded a_function_that_refuses_its_argument_is_a_data_failure;
+    Sqlite embedded a_table_that_rolls_back_by_itself_does_not_wedge_the_lane;
+    Sqlite embedded virtual_tables_are_told_apart_from_tables;
     Sqlite embedded the_settings_of_every_connection_are_the_safe_ones;
 }

@@ -90,9 +90,9 @@ pub(crate) async fn a_text_where_a_strict_table_wants_a_number_is_a_data_failure
     let mut unit = lane.begin().await.unwrap();
     let insert = "INSERT INTO points (user_id, points) VALUES (1, ?)".into();
     let error = unit.staged_write(&insert, &[Value::Text("many".into())]).await.unwrap_err();
-    assert_eq!(error.class, Class::Data);
+    assert_eq!((error.class, error.number), (Class::Data, Some(1366)));
     let error = unit.staged_write(&insert, &[Value::Float(0.5)]).await.unwrap_err();
-    assert_eq!(error.class, Class::Data);
+    assert_eq!((error.class, error.number), (Class::Data, Some(1366)));
 }
 
 pub(crate) async fn text_that_is_not_utf_8_is_a_data_failure_and_not_an_absent_database(bench: Bench) {

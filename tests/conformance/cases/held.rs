@@ -31,8 +31,9 @@ async fn mark_all(bench: &Bench, marks: &[HeldMark]) -> Result<(), StoreError> {
 }
 
 pub(crate) async fn a_held_row_of_the_same_identity_is_counted(bench: Bench) {
-    let first = bench.hold(&[bench.new_held(1)]).await;
-    let again = NewHeld { code: "other".into(), due_us: Some(9), attempts: 9, ..bench.new_held(1) };
+    let conflict = NewHeld { state: HeldState::Conflict, due_us: None, ..bench.new_held(1) };
+    let first = bench.hold(std::slice::from_ref(&conflict)).await;
+    let again = NewHeld { code: "other".into(), attempts: 9, ..conflict };
     let mut lane = bench.lane().await;
     let mut unit = lane.begin().await.unwrap();
     let ids = unit.held_insert(&[again.clone(), bench.new_held(2), again]).await.unwrap();
@@ -41,7 +42,8 @@ pub(crate) async fn a_held_row_of_the_same_identity_is_counted(bench: Bench) {
     assert_ne!(ids[1], first[0]);
     let row = bench.store.held_show(first[0]).await.unwrap().unwrap().row;
     // The counters of the row that is there stand; the last reason is shown.
-    assert_eq!((row.times, row.attempts, row.due_us, row.code.as_str()), (3, 2, Some(1), "other"));
+    assert_eq!((row.times, row.attempts, row.state, row.code.as_str()), (3, 2, HeldState::Conflict, "other"));
+    assert_eq!(bench.number("SELECT count(*) FROM ob_body").await, 2);
 }
 
 pub(crate) async fn a_resolved_row_is_opened_again_with_its_new_body(bench: Bench) {
