@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     clock::shown,
-    store::{DeploymentId, HeldStory, InboxStory, KeyStory, sqlite::Use},
+    store::{DeploymentId, HeldStory, InboxStory, KeyStory, Use},
 };
 
 pub(super) async fn trace(output: Output, config: &Path, args: &TraceArgs) -> Result<Exit, Failed> {
