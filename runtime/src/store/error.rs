@@ -33,6 +33,12 @@ pub enum StoreError {
         /// What to do.
         mend: &'static str,
     },
+    /// The tenant's schema file does not run.
+    #[error("failed to run the tenant's schema file (store.schema): {message}")]
+    Schema {
+        /// The server's words.
+        message: String,
+    },
     /// A row of our own tables does not read as what we wrote.
     #[error("failed to read {table}: {message}")]
     Corrupt {
@@ -60,6 +66,7 @@ impl StoreError {
             Self::LeaseLost { .. }
             | Self::Taken { .. }
             | Self::Migration { .. }
+            | Self::Schema { .. }
             | Self::Corrupt { .. }
             | Self::Statement { .. } => false,
         }
@@ -73,6 +80,7 @@ impl StoreError {
             Self::LeaseLost { .. } => "lease-lost",
             Self::Taken { .. } => "store-taken",
             Self::Migration { .. } => "migration-due",
+            Self::Schema { .. } => "schema-file",
             Self::Corrupt { .. } => "store-corrupt",
             Self::Statement { .. } => "store-statement",
         }

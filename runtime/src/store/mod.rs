@@ -36,6 +36,12 @@ pub trait Store: Send + Sync {
     /// How many lanes and slow lanes this store can use at the same time.
     fn lanes(&self) -> LaneCount;
 
+    /// Brings the tables up to date; the answer is the number that they are at.
+    async fn migrate(&self) -> Result<i64, StoreError>;
+
+    /// Whether a host runs on this database now.
+    async fn host_is_live(&self) -> Result<bool, StoreError>;
+
     /// Opens a connection for a lane.
     async fn lane(&self) -> Result<Box<dyn Lane>, StoreError>;
 
@@ -71,6 +77,9 @@ pub trait Store: Send + Sync {
 
     /// The newest deployment of each handler that is offered or active, and the active one.
     async fn deployments(&self) -> Result<Vec<Deployment>, StoreError>;
+
+    /// One deployment as it is now.
+    async fn deployment_read(&self, id: DeploymentId) -> Result<Option<Deployment>, StoreError>;
 
     /// Makes an offered deployment the active one; what was active is `replaced`.
     async fn deployment_activate(&self, deployment: &Deployment) -> Result<(), StoreError>;

@@ -13,8 +13,7 @@ pub(super) async fn migrate(connection: &mut SqliteConnection, schema: Option<&s
     let wrap = |error| store_error("migrate", &error);
     // Immediate: two processes that open a new file at once do it one after the other.
     let mut tx = connection.begin_with("BEGIN IMMEDIATE").await.map_err(wrap)?;
-    let found: i64 =
-        sqlx::query("PRAGMA user_version").fetch_one(&mut *tx).await.and_then(|row| row.try_get(0)).map_err(wrap)?;
+    let found = number(&mut tx).await?;
     let needed = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     if found > needed {
         return Err(StoreError::Migration {
@@ -33,9 +32,10 @@ pub(super) async fn migrate(connection: &mut SqliteConnection, schema: Option<&s
                 .await
                 .map_err(wrap)?;
             if let Some(schema) = schema {
-                sqlx::raw_sql(AssertSqlSafe(schema)).execute(&mut *tx).await.map_err(|error| {
-                    StoreError::Statement { what: "the tenant's schema file", message: error.to_string() }
-                })?;
+                sqlx::raw_sql(AssertSqlSafe(schema))
+                    .execute(&mut *tx)
+                    .await
+                    .map_err(|error| StoreError::Schema { message: error.to_string() })?;
             }
         }
     }
@@ -48,14 +48,13 @@ pub(super) async fn migrate(connection: &mut SqliteConnection, schema: Option<&s
     tx.commit().await.map_err(wrap)
 }
 
-/// The number that the file's tables are at and the one that this binary needs.
-pub(super) async fn numbers(connection: &mut SqliteConnection) -> Result<(i64, i64), StoreError> {
-    let found = sqlx::query("PRAGMA user_version")
+/// The number that the file's tables are at.
+pub(super) async fn number(connection: &mut SqliteConnection) -> Result<i64, StoreError> {
+    sqlx::query("PRAGMA user_version")
         .fetch_one(connection)
         .await
         .and_then(|row| row.try_get(0))
-        .map_err(|error| store_error("migrate", &error))?;
-    Ok((found, i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)))
+        .map_err(|error| store_error("migrate", &error))
 }
 
 /// Leases of an earlier life are void: there is one host, and it has just begun.

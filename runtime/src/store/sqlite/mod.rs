@@ -45,8 +45,8 @@ use tokio::sync::{Mutex, watch as tokio_watch};
 
 use self::errors::away;
 use super::{
-    ClaimedRow, Deployment, DeploymentOffer, Gauges, HandlerId, HeldFilter, HeldId, HeldRow, HeldStory, KeyStory, Lane,
-    LaneCount, LocalMessage, StatementError, Store, StoreError, StoredRule,
+    ClaimedRow, Deployment, DeploymentId, DeploymentOffer, Gauges, HandlerId, HeldFilter, HeldId, HeldRow, HeldStory,
+    KeyStory, Lane, LaneCount, LocalMessage, StatementError, Store, StoreError, StoredRule,
 };
 
 /// How a process uses the file.
@@ -65,7 +65,7 @@ pub struct SqliteStore {
     admin: Mutex<SqliteConnection>,
     changes: tokio_watch::Receiver<u64>,
     /// Held for the host's life; the operating system lets go of it however the process ends.
-    _host_lock: Option<File>,
+    host_lock: Option<File>,
 }
 
 impl SqliteStore {
@@ -77,7 +77,7 @@ impl SqliteStore {
     /// [`StoreError::Away`] when the file cannot be opened.
     pub async fn open(path: &Path, schema: Option<&str>, usage: Use) -> Result<Arc<Self>, StoreError> {
         let host_lock = match usage {
-            Use::Host => Some(lock_host(path)?),
+            Use::Host => Some(lock_host_patiently(path).await?),
             Use::Command => None,
         };
         let options = SqliteConnectOptions::from_str("sqlite::memory:")
@@ -96,7 +96,7 @@ impl SqliteStore {
             migrate::void_leases(&mut admin).await?;
         }
         let changes = watch::start(connect(&options, path).await?);
-        Ok(Arc::new(Self { options, admin: Mutex::new(admin), changes, _host_lock: host_lock }))
+        Ok(Arc::new(Self { options, admin: Mutex::new(admin), changes, host_lock }))
     }
 }
 
@@ -105,6 +105,17 @@ async fn connect(options: &SqliteConnectOptions, path: &Path) -> Result<SqliteCo
         .connect()
         .await
         .map_err(|error| StoreError::Away { message: format!("cannot open {}: {error}", path.display()) })
+}
+
+/// A command that asks whether a host is live holds the lock for a moment.
+async fn lock_host_patiently(path: &Path) -> Result<File, StoreError> {
+    for _ in 0..20 {
+        match lock_host(path) {
+            Err(StoreError::Taken { .. }) => tokio::time::sleep(Duration::from_millis(10)).await,
+            decided => return decided,
+        }
+    }
+    lock_host(path)
 }
 
 /// The lock stands beside the file, so that commands may open the file itself.
@@ -130,6 +141,22 @@ impl Store for SqliteStore {
 
     fn lanes(&self) -> LaneCount {
         LaneCount { lanes: 1, slow_lanes: 1 }
+    }
+
+    /// Opening has done it: one host, one file.
+    async fn migrate(&self) -> Result<i64, StoreError> {
+        migrate::number(&mut *self.admin.lock().await).await
+    }
+
+    async fn host_is_live(&self) -> Result<bool, StoreError> {
+        if self.host_lock.is_some() {
+            return Ok(true);
+        }
+        match lock_host(self.options.get_filename()) {
+            Ok(_) => Ok(false),
+            Err(StoreError::Taken { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     async fn lane(&self) -> Result<Box<dyn Lane>, StoreError> {
@@ -179,6 +206,10 @@ impl Store for SqliteStore {
 
     async fn deployments(&self) -> Result<Vec<Deployment>, StoreError> {
         modules::deployments(&mut *self.admin.lock().await).await
+    }
+
+    async fn deployment_read(&self, id: DeploymentId) -> Result<Option<Deployment>, StoreError> {
+        modules::deployment_read(&mut *self.admin.lock().await, id).await
     }
 
     async fn deployment_activate(&self, deployment: &Deployment) -> Result<(), StoreError> {

@@ -166,18 +166,37 @@ async fn rule_ensure(connection: &mut SqliteConnection, offer: &DeploymentOffer<
         .map(RuleId)
 }
 
+/// What [`deployment`] reads.
+macro_rules! deployments {
+    ($which:literal) => {
+        concat!(
+            "SELECT d.deployment_id, d.handler_id, d.digest, m.version, d.rule_id, d.state, d.reason, d.created_at,
+               d.active_from
+             FROM ob_deployment AS d JOIN ob_module AS m ON m.digest = d.digest ",
+            $which
+        )
+    };
+}
+
+pub(super) async fn deployment_read(
+    connection: &mut SqliteConnection,
+    id: DeploymentId,
+) -> Result<Option<Deployment>, StoreError> {
+    let row = sqlx::query(deployments!("WHERE d.deployment_id = ?"))
+        .bind(id.0)
+        .fetch_optional(connection)
+        .await
+        .map_err(|error| store_error("deployment", &error))?;
+    row.as_ref().map(deployment).transpose()
+}
+
 pub(super) async fn deployments(connection: &mut SqliteConnection) -> Result<Vec<Deployment>, StoreError> {
-    let rows = sqlx::query(
-        "SELECT d.deployment_id, d.handler_id, d.digest, m.version, d.rule_id, d.state, d.reason, d.created_at,
-           d.active_from
-         FROM ob_deployment AS d JOIN ob_module AS m ON m.digest = d.digest
-         WHERE d.state IN (?, ?) ORDER BY d.deployment_id",
-    )
-    .bind(DeploymentState::Offered.number())
-    .bind(DeploymentState::Active.number())
-    .fetch_all(connection)
-    .await
-    .map_err(|error| store_error("deployments", &error))?;
+    let rows = sqlx::query(deployments!("WHERE d.state IN (?, ?) ORDER BY d.deployment_id"))
+        .bind(DeploymentState::Offered.number())
+        .bind(DeploymentState::Active.number())
+        .fetch_all(connection)
+        .await
+        .map_err(|error| store_error("deployments", &error))?;
     rows.iter().map(deployment).collect()
 }
 

@@ -1,0 +1,149 @@
+//! `oncebox deploy`.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use oncebox_core::rule::Rule;
+use serde_json::json;
+
+use super::{
+    args::{DeployArgs, Pair},
+    build::read,
+    failed::{Exit, Failed},
+    open::Opened,
+    output::Output,
+};
+use crate::{
+    host::admission::{Admitted, Place, admit},
+    module,
+    plugin::{Engine, EngineLimits, Module},
+    store::{Deployment, DeploymentOffer, DeploymentState, Store, StoreError, sqlite::Use},
+};
+
+/// How long `deploy` waits for a running host.
+const WAIT: Duration = Duration::from_secs(10);
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A module that may serve its handler.
+pub(super) struct Checked {
+    pub(super) module: Arc<Module>,
+    pub(super) admitted: Admitted,
+}
+
+pub(super) async fn deploy(output: Output, config: &Path, args: &DeployArgs) -> Result<Exit, Failed> {
+    let opened = Opened::read(config)?;
+    let (tenant, _) = opened.handler(&args.place)?;
+    let bytes = read(&args.module).await?;
+    let store = opened.store(tenant, Use::Command).await?;
+    let checked = checked(&opened, &args.place, &bytes, store.as_ref()).await?;
+    let handler = store.handler_ensure(&args.place.name).await?;
+    let current = store.rule_current(handler).await?.map(|(_, rule)| rule);
+    let changed = current.as_ref().is_some_and(|current| current.hash() != checked.admitted.rule.hash());
+    if changed && !args.new_rule {
+        return Err(rule_changed(&args.place, current.as_ref(), &checked.admitted.rule));
+    }
+    let manifest = checked.module.manifest();
+    let manifest_text = module::manifest_section(&bytes)?.unwrap_or_default();
+    let offer = DeploymentOffer {
+        handler,
+        module: &bytes,
+        digest: checked.module.digest(),
+        manifest,
+        manifest_text: &manifest_text,
+        rule: &checked.admitted.rule,
+        actor: &actor(),
+        action: if changed { "deploy --new-rule" } else { "deploy" },
+    };
+    let offered = store.deployment_offer(offer).await?;
+    let deployment =
+        if args.no_wait || !store.host_is_live().await? { offered } else { served(store.as_ref(), offered).await? };
+    print(output, &args.place, &deployment);
+    Ok(Exit::Done)
+}
+
+/// Everything that is checked before a module is stored: taken in, compiled, instantiated, held against the manifest, the
+/// configuration and the database.
+pub(super) async fn checked(opened: &Opened, place: &Pair, bytes: &[u8], store: &dyn Store) -> Result<Checked, Failed> {
+    let (tenant, handler) = opened.handler(place)?;
+    let engine = Engine::new(&EngineLimits::from(&opened.config.host.limits))?;
+    let module = engine.load(bytes, &opened.data_dir()?.join("modules")).await?;
+    let place = Place {
+        host_limits: &opened.config.host.limits,
+        tenant_name: &place.tenant,
+        tenant,
+        name: &place.name,
+        handler,
+    };
+    let admitted = admit(place, module.manifest(), store).await?;
+    module.dry_run().await?;
+    Ok(Checked { module, admitted })
+}
+
+fn rule_changed(place: &Pair, old: Option<&Rule>, new: &Rule) -> Failed {
+    let told = |rule: &Rule| {
+        let ordering = rule.ordering().map_or("none", oncebox_core::template::Template::source);
+        format!("key `{}`, fingerprint {}, ordering {ordering}", rule.key().source(), rule.fingerprint_text())
+    };
+    let old = old.map_or_else(String::new, told);
+    let message = format!(
+        "{place} is bound to another rule:\n  now: {old}\n  new: {}\n\
+         Old inbox rows keep their rule and are compared by it; a fact whose key is made anew is not recognised as a \
+         duplicate of one applied under the old rule. If that is meant: --new-rule",
+        told(new)
+    );
+    Failed::new(Exit::Refused, "rule-changed", message)
+}
+
+/// Waits until the running host serves the deployment, or has refused it.
+async fn served(store: &dyn Store, offered: Deployment) -> Result<Deployment, Failed> {
+    let look = async {
+        loop {
+            let now = store.deployment_read(offered.id).await?;
+            match now {
+                Some(now) if now.state == DeploymentState::Offered => tokio::time::sleep(LOOK).await,
+                Some(now) => return Ok::<_, StoreError>(now),
+                None => return Ok(offered.clone()),
+            }
+        }
+    };
+    let Ok(now) = tokio::time::timeout(WAIT, look).await else { return Ok(offered.clone()) };
+    let now = now?;
+    match now.state {
+        DeploymentState::Refused => {
+            let reason = now.reason.unwrap_or_default();
+            let message = format!("the running host refuses deployment {}; the old one serves on: {reason}", now.id);
+            Err(Failed::new(Exit::Refused, "refused-by-host", message))
+        }
+        DeploymentState::Replaced => {
+            let message = format!("deployment {} was overtaken by a newer one", now.id);
+            Err(Failed::new(Exit::Changed, "overtaken", message))
+        }
+        DeploymentState::Offered | DeploymentState::Active => Ok(now),
+    }
+}
+
+fn print(output: Output, place: &Pair, deployment: &Deployment) {
+    output.answer(
+        || json!({ "place": place.to_string(), "deployment": deployment }),
+        || {
+            let state = match deployment.state {
+                DeploymentState::Active => "active",
+                DeploymentState::Offered => "offered: the next `oncebox run` serves it",
+                DeploymentState::Replaced => "replaced",
+                DeploymentState::Refused => "refused",
+            };
+            format!(
+                "{place}: deployment {} of {}, sha256:{}: {state}",
+                deployment.id, deployment.version, deployment.digest
+            )
+        },
+    );
+}
+
+/// Who deploys, for the audit row.
+fn actor() -> String {
+    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "unknown".to_owned());
+    let mut actor = oncebox_core::ids::shown(name.as_bytes());
+    actor.truncate(128);
+    actor
+}

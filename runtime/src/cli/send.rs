@@ -1,0 +1,98 @@
+//! `oncebox send`.
+
+use std::{
+    fs::File,
+    io::{BufRead as _, BufReader, Read, stdin},
+    path::Path,
+};
+
+use oncebox_core::message::{Header, Message};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::{
+    args::SendArgs,
+    failed::{Exit, Failed},
+    open::Opened,
+    output::Output,
+};
+use crate::store::sqlite::Use;
+
+/// Lines in one transaction, at most.
+const LINES_MAX: usize = 1_000;
+
+pub(super) async fn send(output: Output, config: &Path, args: &SendArgs) -> Result<Exit, Failed> {
+    let opened = Opened::read(config)?;
+    let tenant = opened.tenant(&args.source.tenant)?;
+    if !tenant.sources.contains_key(&args.source.name) {
+        let known = tenant.sources.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let message = format!("tenant `{}` has no source `{}`; it has: {known}", args.source.tenant, args.source.name);
+        return Err(Failed::new(Exit::NotFound, "source", message));
+    }
+    let store = opened.store(tenant, Use::Command).await?;
+    let mut lines = lines(&args.file)?;
+    let mut sent = 0;
+    let mut batch = Vec::new();
+    // What is there now goes in one transaction; nothing waits for more to come.
+    while lines.recv_many(&mut batch, LINES_MAX).await > 0 {
+        let mut messages = Vec::with_capacity(batch.len());
+        for line in batch.drain(..) {
+            messages.push(message(line.map_err(|error| unreadable(&args.file, &error))?, &args.headers));
+        }
+        sent += store.local_offer(&args.source.name, &messages).await?;
+    }
+    output.answer(
+        || json!({ "source": args.source.to_string(), "sent": sent }),
+        || format!("{}: {sent} sent", args.source),
+    );
+    Ok(Exit::Done)
+}
+
+fn message(body: Vec<u8>, headers: &[(String, String)]) -> Message {
+    let content_type = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    Message {
+        body,
+        content_type: content_type.map(|(_, value)| value.clone()),
+        headers: headers
+            .iter()
+            .filter(|(name, _)| !name.eq_ignore_ascii_case("content-type"))
+            .map(|(name, value)| Header::new(name.as_str(), value.as_bytes()))
+            .collect(),
+        ..Message::default()
+    }
+}
+
+type Lines = mpsc::Receiver<std::io::Result<Vec<u8>>>;
+
+/// Reads lines on a thread of their own: a terminal or a pipe may be slow.
+fn lines(file: &Path) -> Result<Lines, Failed> {
+    let input: Box<dyn Read + Send> = if file == Path::new("-") {
+        Box::new(stdin())
+    } else {
+        Box::new(File::open(file).map_err(|error| unreadable(file, &error))?)
+    };
+    let (sender, receiver) = mpsc::channel(LINES_MAX);
+    std::thread::spawn(move || {
+        let mut input = BufReader::new(input);
+        loop {
+            let mut line = Vec::new();
+            let read = match input.read_until(b'\n', &mut line) {
+                Ok(0) => return,
+                Ok(_) => {
+                    line.pop_if(|last| *last == b'\n');
+                    Ok(line)
+                }
+                Err(error) => Err(error),
+            };
+            let failed = read.is_err();
+            if sender.blocking_send(read).is_err() || failed {
+                return;
+            }
+        }
+    });
+    Ok(receiver)
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Failed {
+    Failed::new(Exit::NotFound, "input-file", format!("cannot read {}: {error}", file.display()))
+}

@@ -1,0 +1,7 @@
+//! The `oncebox` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    oncebox::cli::main()
+}
