@@ -24,7 +24,10 @@ pub(crate) fn check(repo: &Repo) -> Result {
     for finding in &findings {
         eprintln!("  {finding}");
     }
-    Err(Failed::Step(format!("{} findings in the crates that are linked in; the lists are in deny.toml", findings.len())))
+    Err(Failed::Step(format!(
+        "{} findings in the crates that are linked in; the lists are in deny.toml",
+        findings.len()
+    )))
 }
 
 /// A crate of the lock file that comes from elsewhere.
@@ -84,7 +87,8 @@ impl Rules {
                 all.iter().filter(|one| !self.skip.iter().any(|s| s.takes(one))).map(|one| &*one.version).collect();
             if kept.len() > 1 {
                 let kept = kept.join(" and ");
-                findings.push(format!("{name} is there in versions {kept}; make them one, or add the reason to bans.skip"));
+                findings
+                    .push(format!("{name} is there in versions {kept}; make them one, or add the reason to bans.skip"));
             }
         }
         for spec in &self.skip {
@@ -103,7 +107,9 @@ impl Rules {
         let allowed = |id: &str| self.allow.contains(id) || own.is_some_and(|ids| ids.contains(id));
         match satisfied(licence, &allowed) {
             Some(true) => None,
-            Some(false) => Some(format!("{name} {version} is under `{licence}`, which is not on the list licenses.allow")),
+            Some(false) => {
+                Some(format!("{name} {version} is under `{licence}`, which is not on the list licenses.allow"))
+            }
             None => Some(format!("{name} {version} states a licence that cannot be read: `{licence}`")),
         }
     }
@@ -124,7 +130,8 @@ impl Spec {
     }
 
     fn takes(&self, one: &Crate) -> bool {
-        let version = |v: &String| one.version.strip_prefix(&**v).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let version =
+            |v: &String| one.version.strip_prefix(&**v).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         self.name == one.name && self.version.as_ref().is_none_or(version)
     }
 }

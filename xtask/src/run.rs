@@ -37,7 +37,8 @@ impl Repo {
     /// The checkout whose alias was called.
     pub(crate) fn find() -> Result<Self> {
         // What cargo says now, before what it said when this was compiled: checkouts may share a target folder.
-        let own = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+        let own =
+            std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
         let root = own.parent().ok_or_else(|| Failed::Step(format!("{} has no folder above it", own.display())))?;
         Ok(Self { root: root.to_owned() })
     }
@@ -93,11 +94,7 @@ impl Repo {
 /// Runs a command to its end, its output being ours.
 pub(crate) fn run(command: &mut Command) -> Result {
     let status = command.status().map_err(Failed::to(format!("start `{}`", shown(command))))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(Failed::Step(format!("`{}` ended with {status}", shown(command))))
-    }
+    if status.success() { Ok(()) } else { Err(Failed::Step(format!("`{}` ended with {status}", shown(command)))) }
 }
 
 /// Runs a command to its end and returns its standard output; standard error is ours.

@@ -35,11 +35,7 @@ impl Sum {
             }
         }
         let status = child.wait().map_err(Failed::to("wait for the tests"))?;
-        if status.success() {
-            Ok(())
-        } else {
-            Err(Failed::Step(format!("`{}` ended with {status}", shown(command))))
-        }
+        if status.success() { Ok(()) } else { Err(Failed::Step(format!("`{}` ended with {status}", shown(command)))) }
     }
 
     /// Takes in one line of a test binary's report.

@@ -19,13 +19,21 @@ struct Step {
 
 const STEPS: [Step; 8] = [
     Step { name: "fmt", about: "every file is formatted", fast: true, run: fmt },
-    Step { name: "licences", about: "licences and duplicates of crates, by deny.toml", fast: true, run: |repo, _| {
-        licences::check(repo)
-    } },
+    Step {
+        name: "licences",
+        about: "licences and duplicates of crates, by deny.toml",
+        fast: true,
+        run: |repo, _| licences::check(repo),
+    },
     Step { name: "clippy", about: "no warning in any crate, tests included", fast: true, run: clippy },
     Step { name: "clippy-guests", about: "the same of guests, as they are compiled", fast: true, run: clippy_guests },
     Step { name: "docs", about: "the documentation builds, and its links lead somewhere", fast: true, run: docs },
-    Step { name: "unit", about: "unit and property tests of the decisions, the SDK and this tool", fast: false, run: unit },
+    Step {
+        name: "unit",
+        about: "unit and property tests of the decisions, the SDK and this tool",
+        fast: false,
+        run: unit,
+    },
     Step { name: "guests", about: "every plugin builds, is packed and can be inspected", fast: false, run: guests },
     Step { name: "tests", about: "all other tests", fast: false, run: all_tests },
 ];
