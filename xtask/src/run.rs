@@ -26,6 +26,14 @@ impl Failed {
     pub(crate) fn to<E: fmt::Display>(what: impl fmt::Display) -> impl FnOnce(E) -> Self {
         move |why| Self::Step(format!("failed to {what}: {why}"))
     }
+
+    /// The same, with a line more.
+    pub(crate) fn with(self, more: &str) -> Self {
+        match self {
+            Self::Usage(why) => Self::Usage(format!("{why}\n{more}")),
+            Self::Step(why) => Self::Step(format!("{why}\n{more}")),
+        }
+    }
 }
 
 /// The checkout that this command was called in.

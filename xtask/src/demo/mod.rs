@@ -36,13 +36,14 @@ pub(crate) fn demo(repo: &Repo, args: &[&str]) -> Result {
 
     let watch = Stopwatch::start();
     let stream = Stream::generate(seed);
-    println!("\n== deploying, and starting the host: oncebox run");
+    println!("\n== deploying, and starting the host");
     stage.deploy()?;
     let keeper = stage.open()?;
-    let books = play(&stage, &stream, &keeper, watch).map_err(|failed| told(failed, &keeper))?;
+    let played = play(&stage, &stream, &keeper, watch);
+    let books = played.map_err(|failed| failed.with(&format!("the host's log ends:\n{}", keeper.log_tail())))?;
     let (table, differing) = books.compare(&stream.expected);
     println!("\n== what became of {} messages (seed {seed})\n\n{table}", thousands(stream.len()));
-    println!("== one key's story: oncebox trace campaign/coupon-grant {TRACED}\n");
+    println!("== one key's story\n\n$ oncebox trace campaign/coupon-grant {TRACED}");
     run(stage.oncebox().args(["trace", "campaign/coupon-grant", TRACED]))?;
     keeper.stop()?;
     println!("\n== done in {watch} after building");
@@ -107,11 +108,6 @@ fn side_by_side(wave: &Wave) -> Vec<(&'static str, &[String])> {
     }
     chunks.sort_by_key(|(turn, ..)| *turn);
     chunks.into_iter().map(|(_, source, chunk)| (source, chunk)).collect()
-}
-
-fn told(failed: Failed, keeper: &Keeper) -> Failed {
-    let (Failed::Step(why) | Failed::Usage(why)) = failed;
-    Failed::Step(format!("{why}\nthe host's log ends:\n{}", keeper.log_tail()))
 }
 
 #[cfg(test)]

@@ -86,6 +86,7 @@ impl Stage {
         for (plugin, _) in HANDLERS {
             let mut build = self.oncebox();
             build.arg("build").arg(repo.path("plugins").join(plugin)).arg("--out").arg(self.module(plugin));
+            println!("$ oncebox build plugins/{plugin}");
             run(&mut build)?;
         }
         Ok(())
@@ -94,6 +95,7 @@ impl Stage {
     /// Lets each module serve its handler.
     pub(super) fn deploy(&self) -> Result {
         for (plugin, tenant) in HANDLERS {
+            println!("$ oncebox deploy {plugin}.wasm {tenant}/{plugin}");
             run(self.oncebox().arg("deploy").arg(self.module(plugin)).arg(format!("{tenant}/{plugin}")))?;
         }
         Ok(())
@@ -102,13 +104,20 @@ impl Stage {
     /// Starts the host, and waits until it says that it is ready.
     pub(super) fn open(&self) -> Result<Keeper> {
         let remove = (!self.keep).then_some(&*self.dir);
+        println!("$ oncebox run");
         let keeper = Keeper::start(&self.oncebox, &self.config(), &self.dir.join("host.log"), remove)?;
-        self.wait(&keeper, "the host is ready", || Ok(self.ready()))?;
+        let mut reasons = String::new();
+        let ready = self.wait(&keeper, "the host is ready", || {
+            reasons = self.reasons();
+            Ok(reasons.is_empty())
+        });
+        ready.map_err(|failed| failed.with(&format!("/readyz says: {reasons}\n{}", keeper.log_tail())))?;
         println!("ready: http://{}/readyz (its numbers: /metrics)", self.address);
         Ok(keeper)
     }
 
-    fn ready(&self) -> bool {
+    /// Why the host is not ready; empty: it is.
+    fn reasons(&self) -> String {
         let ask = || {
             let mut stream = TcpStream::connect(&self.address)?;
             stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n")?;
@@ -116,7 +125,11 @@ impl Stage {
             stream.read_to_string(&mut answer)?;
             std::io::Result::Ok(answer)
         };
-        ask().is_ok_and(|answer| answer.split(' ').nth(1) == Some("200"))
+        match ask() {
+            Ok(answer) if answer.split(' ').nth(1) == Some("200") => String::new(),
+            Ok(answer) => answer.split_once("\r\n\r\n").map_or(answer.clone(), |(_, body)| body.to_owned()),
+            Err(error) => format!("nothing: {error}"),
+        }
     }
 
     /// Sends lines into a source.
@@ -144,7 +157,7 @@ impl Stage {
         let watch = Stopwatch::start();
         while !so()? {
             if !keeper.lives() {
-                return Err(Failed::Step(format!("the host ended before {what}\n{}", keeper.log_tail())));
+                return Err(Failed::Step(format!("the host ended before {what}")));
             }
             if watch.elapsed() > PATIENCE {
                 let address = &self.address;
