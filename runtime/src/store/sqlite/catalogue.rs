@@ -20,13 +20,16 @@ pub(super) async fn schema_version(connection: &mut SqliteConnection) -> Result<
 pub(super) async fn catalogue(connection: &mut SqliteConnection) -> Result<Catalogue, StoreError> {
     let wrap = |error| store_error("catalogue", &error);
     let mut tables = BTreeMap::new();
-    let rows = sqlx::query("SELECT name, type FROM pragma_table_list WHERE schema IN ('main', 'temp')")
-        .fetch_all(&mut *connection)
-        .await
-        .map_err(wrap)?;
+    let rows =
+        sqlx::query("SELECT name, type, schema = 'temp' FROM pragma_table_list WHERE schema IN ('main', 'temp')")
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(wrap)?;
     for row in &rows {
         let (name, kind): (String, String) = (row.try_get(0).map_err(wrap)?, row.try_get(1).map_err(wrap)?);
         let kind = match kind.as_str() {
+            _ if name.starts_with("sqlite_") => TableKind::System,
+            _ if row.try_get(2).map_err(wrap)? => TableKind::Temporary,
             "table" => TableKind::Base,
             "view" => TableKind::View,
             "virtual" => TableKind::Virtual,
@@ -41,7 +44,7 @@ pub(super) async fn catalogue(connection: &mut SqliteConnection) -> Result<Catal
         .map_err(wrap)?;
     for row in &triggers {
         let table: String = row.try_get(0).map_err(wrap)?;
-        if let Some(facts) = tables.get_mut(&table) {
+        if let Some(facts) = of_table(&mut tables, &table) {
             facts.triggers.push(row.try_get(1).map_err(wrap)?);
         }
     }
@@ -63,12 +66,16 @@ pub(super) async fn catalogue(connection: &mut SqliteConnection) -> Result<Catal
             on_update: action(row.try_get(4).map_err(wrap)?),
             from_table,
         };
-        // SQLite compares table names without regard to case.
-        if let Some((_, facts)) = tables.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case(&to_table)) {
+        if let Some(facts) = of_table(&mut tables, &to_table) {
             facts.referenced_by.push(key);
         }
     }
     Ok(Catalogue { tables, complete: true })
+}
+
+/// SQLite compares names without regard to case, and keeps in triggers and foreign keys what their author wrote.
+fn of_table<'t>(tables: &'t mut BTreeMap<String, TableFacts>, name: &str) -> Option<&'t mut TableFacts> {
+    tables.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, facts)| facts)
 }
 
 fn action(text: &str) -> ReferentialAction {

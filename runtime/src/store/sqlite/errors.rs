@@ -25,6 +25,8 @@ const CONSTRAINT_NOT_NULL: i32 = 1299;
 const CONSTRAINT_PRIMARY_KEY: i32 = 1555;
 const CONSTRAINT_UNIQUE: i32 = 2067;
 const CONSTRAINT_ROW_ID: i32 = 2579;
+/// A value that a STRICT table's column does not take.
+const CONSTRAINT_DATA_TYPE: i32 = 3091;
 
 /// The extended result code, if the server answered at all.
 fn code(error: &Error) -> Option<i32> {
@@ -32,12 +34,27 @@ fn code(error: &Error) -> Option<i32> {
 }
 
 fn is_away(error: &Error) -> bool {
-    code(error).is_none_or(|code| {
-        matches!(
+    match code(error) {
+        Some(code) => matches!(
             code & 0xff,
             BUSY | LOCKED | NO_MEMORY | READ_ONLY | INTERRUPT | IO_ERROR | FULL | CANNOT_OPEN | PROTOCOL
-        )
-    })
+        ),
+        // Not the server's word: the connection is gone, or else the answer could not be understood.
+        None => matches!(
+            error,
+            Error::Io(_) | Error::Protocol(_) | Error::WorkerCrashed | Error::PoolClosed | Error::PoolTimedOut
+        ),
+    }
+}
+
+/// Whether SQLite gives no reason by number.
+pub(super) fn is_generic(error: &Error) -> bool {
+    code(error).is_some_and(|code| code & 0xff == ERROR)
+}
+
+/// A value that SQLite, or a reader of its answer, does not take.
+pub(super) fn bad_data(message: String) -> StatementError {
+    StatementError { class: Class::Data, number: Some(1366), code: "wrong-type", message }
 }
 
 /// An error of a statement of our own.
@@ -53,20 +70,22 @@ pub(super) fn away(what: &'static str, error: &Error) -> StoreError {
 /// An error of a plugin's statement; `number` is what MySQL calls the same thing, so that one manifest serves both.
 pub(super) fn statement_error(error: &Error) -> StatementError {
     let extended = code(error);
+    let message = error.as_database_error().map_or_else(|| error.to_string(), |e| e.message().to_owned());
+    if matches!(error, Error::ColumnDecode { .. } | Error::Decode(_)) {
+        return bad_data(message);
+    }
     let (class, number, name) = match (extended, extended.map(|code| code & 0xff)) {
-        (None, _) => (Class::Infrastructure, None, "database-away"),
+        _ if is_away(error) => (Class::Infrastructure, None, "database-away"),
         (Some(CONSTRAINT_UNIQUE | CONSTRAINT_PRIMARY_KEY | CONSTRAINT_ROW_ID), _) => {
             (Class::DuplicateKey, Some(1062), "duplicate-key")
         }
         (Some(CONSTRAINT_FOREIGN_KEY), _) => (Class::ForeignKey, Some(1452), "foreign-key"),
         (Some(CONSTRAINT_NOT_NULL), _) => (Class::Data, Some(1048), "null-refused"),
+        (Some(CONSTRAINT_DATA_TYPE), _) | (_, Some(MISMATCH)) => return bad_data(message),
         (_, Some(CONSTRAINT)) => (Class::Data, Some(3819), "constraint"),
-        (_, Some(MISMATCH)) => (Class::Data, Some(1366), "wrong-type"),
         (_, Some(TOO_BIG)) => (Class::Data, Some(1406), "too-long"),
         (_, Some(ERROR | SCHEMA)) => (Class::Blocked, Some(1146), "schema-changed"),
-        _ if is_away(error) => (Class::Infrastructure, None, "database-away"),
         _ => (Class::Data, None, "refused"),
     };
-    let message = error.as_database_error().map_or_else(|| error.to_string(), |e| e.message().to_owned());
     StatementError { class, number, code: name, message }
 }

@@ -14,9 +14,11 @@ macro_rules! now_us {
 mod admin;
 mod catalogue;
 mod errors;
+mod held;
 mod migrate;
 mod modules;
 mod queues;
+mod statements;
 mod stories;
 mod unit;
 mod watch;
@@ -25,7 +27,6 @@ use std::{
     collections::BTreeMap,
     fs::{File, TryLockError},
     path::{Path, PathBuf},
-    str::FromStr as _,
     sync::Arc,
     time::Duration,
 };
@@ -80,8 +81,7 @@ impl SqliteStore {
             Use::Host => Some(lock_host_patiently(path).await?),
             Use::Command => None,
         };
-        let options = SqliteConnectOptions::from_str("sqlite::memory:")
-            .map_err(|error| away("options", &error))?
+        let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
@@ -120,7 +120,8 @@ async fn lock_host_patiently(path: &Path) -> Result<File, StoreError> {
 
 /// The lock stands beside the file, so that commands may open the file itself.
 fn lock_host(path: &Path) -> Result<File, StoreError> {
-    let mut lock_path = PathBuf::from(path).into_os_string();
+    // A second name of the file is the same file.
+    let mut lock_path = path.canonicalize().unwrap_or_else(|_| PathBuf::from(path)).into_os_string();
     lock_path.push(".host");
     let failed = |error: std::io::Error| StoreError::Away {
         message: format!("cannot lock {}: {error}", Path::new(&lock_path).display()),

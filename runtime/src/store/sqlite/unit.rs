@@ -9,16 +9,9 @@ use oncebox_core::{
     life::{InboxState, Verdict},
     value::Value,
 };
-use sqlx::{
-    AssertSqlSafe, Column as _, Row as _, SqliteConnection, TypeInfo as _, ValueRef as _,
-    query::Query,
-    sqlite::{Sqlite, SqliteArguments, SqliteRow},
-};
+use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 
-use super::{
-    admin,
-    errors::{statement_error, store_error},
-};
+use super::{admin, errors::store_error, held, statements};
 use crate::store::{
     HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
     OutboxRow, QueryAnswer, RuleId, Savepoint, StatementError, StoreError, UnitOfWork, encode_headers,
@@ -40,6 +33,39 @@ impl SqliteLane {
 #[async_trait]
 impl Lane for SqliteLane {
     async fn inbox_look_up(&mut self, keys: &[InboxKey]) -> Result<Vec<InboxRow>, StoreError> {
+        self.clear().await?;
+        self.inbox_rows(keys).await
+    }
+
+    async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError> {
+        self.clear().await?;
+        self.run("BEGIN IMMEDIATE").await?;
+        self.open = true;
+        Ok(Box::new(SqliteUnit { lane: self }))
+    }
+}
+
+impl SqliteLane {
+    async fn run(&mut self, sql: &'static str) -> Result<(), StoreError> {
+        sqlx::query(sql).execute(&mut self.connection).await.map(|_| ()).map_err(|error| store_error(sql, &error))
+    }
+
+    /// Ends what a unit has left open: nothing of it may be seen, and its right to write is given back.
+    async fn clear(&mut self) -> Result<(), StoreError> {
+        if !self.open {
+            return Ok(());
+        }
+        match self.run("ROLLBACK").await {
+            // SQLite has done it by itself (a full disk, a constraint with `ON CONFLICT ROLLBACK`): nothing is open.
+            Ok(()) | Err(StoreError::Statement { .. }) => {
+                self.open = false;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn inbox_rows(&mut self, keys: &[InboxKey]) -> Result<Vec<InboxRow>, StoreError> {
         // One text for any number of keys, so that the statement cache keeps it.
         let asked: Vec<(i64, String)> = keys.iter().map(|(handler, key)| (handler.0, hex(key.as_bytes()))).collect();
         let asked = serde_json::to_string(&asked).unwrap_or_default();
@@ -54,22 +80,6 @@ impl Lane for SqliteLane {
         .await
         .map_err(|error| store_error("inbox look-up", &error))?;
         rows.iter().map(inbox_row).collect()
-    }
-
-    async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError> {
-        if self.open {
-            self.run("ROLLBACK").await?;
-            self.open = false;
-        }
-        self.run("BEGIN IMMEDIATE").await?;
-        self.open = true;
-        Ok(Box::new(SqliteUnit { lane: self }))
-    }
-}
-
-impl SqliteLane {
-    async fn run(&mut self, sql: &'static str) -> Result<(), StoreError> {
-        sqlx::query(sql).execute(&mut self.connection).await.map(|_| ()).map_err(|error| store_error(sql, &error))
     }
 }
 
@@ -135,7 +145,7 @@ impl UnitOfWork for SqliteUnit<'_> {
     }
 
     async fn inbox_lock(&mut self, keys: &[InboxKey]) -> Result<Vec<Option<InboxRow>>, StoreError> {
-        let rows = self.lane.inbox_look_up(keys).await?;
+        let rows = self.lane.inbox_rows(keys).await?;
         Ok(keys.iter().map(|(h, k)| rows.iter().find(|row| row.handler == *h && row.key == *k).cloned()).collect())
     }
 
@@ -220,28 +230,11 @@ impl UnitOfWork for SqliteUnit<'_> {
     }
 
     async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError> {
-        bound(sql, params)?
-            .execute(&mut self.lane.connection)
-            .await
-            .map(|done| done.rows_affected())
-            .map_err(|error| statement_error(&error))
+        statements::write(&mut self.lane.connection, sql, params).await
     }
 
     async fn query(&mut self, sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError> {
-        use futures_util::TryStreamExt as _;
-        let wanted = usize::try_from(rows_max).unwrap_or(usize::MAX).saturating_add(1);
-        let mut answer = QueryAnswer::default();
-        let mut rows = bound(sql, params)?.fetch(&mut self.lane.connection);
-        while let Some(row) = rows.try_next().await.map_err(|error| statement_error(&error))? {
-            if answer.columns.is_empty() {
-                answer.columns = row.columns().iter().map(|column| column.name().to_owned()).collect();
-            }
-            answer.rows.push((0..row.len()).map(|at| decoded(&row, at)).collect::<Result<_, _>>()?);
-            if answer.rows.len() == wanted {
-                break;
-            }
-        }
-        Ok(answer)
+        statements::query(&mut self.lane.connection, sql, params, rows_max).await
     }
 
     async fn outbox_insert(&mut self, rows: &[OutboxRow]) -> Result<(), StoreError> {
@@ -319,7 +312,8 @@ impl UnitOfWork for SqliteUnit<'_> {
     async fn held_insert(&mut self, rows: &[NewHeld]) -> Result<Vec<HeldId>, StoreError> {
         let mut ids = Vec::with_capacity(rows.len());
         for row in rows {
-            ids.push(held_insert(&mut self.lane.connection, row).await.map_err(|e| store_error("held insert", &e))?);
+            let held = held::insert(&mut self.lane.connection, row).await;
+            ids.push(held.map_err(|error| store_error("held insert", &error))?);
         }
         Ok(ids)
     }
@@ -408,15 +402,17 @@ impl UnitOfWork for SqliteUnit<'_> {
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {
-        self.lane.run("COMMIT").await?;
-        self.lane.open = false;
-        Ok(())
+        let committed = self.lane.run("COMMIT").await;
+        match &committed {
+            Ok(()) => self.lane.open = false,
+            // A constraint that is looked at only now, or a disk that is full: the right to write is given back.
+            Err(_) => self.lane.clear().await?,
+        }
+        committed
     }
 
     async fn rollback(self: Box<Self>) -> Result<(), StoreError> {
-        self.lane.run("ROLLBACK").await?;
-        self.lane.open = false;
-        Ok(())
+        self.lane.clear().await
     }
 }
 
@@ -431,109 +427,3 @@ const INBOX_INSERT: &str = concat!(
     "
          RETURNING handler_id, business_key, state, fingerprint, rule_id, token, generation"
 );
-
-/// A row of the same identity is counted; one that was resolved is opened again with its new state, body and due time.
-async fn held_insert(connection: &mut SqliteConnection, row: &NewHeld) -> Result<HeldId, sqlx::Error> {
-    let sql = concat!(
-        "INSERT INTO ob_held (identity, handler_id, state, business_key, due_at, attempts, attempts_short, class, code,
-           message, fingerprint, rule_id, deployment_id, source, hops, event_id, event_type, event_time, received_at,
-           changed_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ",
-        now_us!(),
-        ")
-         ON CONFLICT (identity) DO UPDATE SET
-           times = times + 1, changed_at = excluded.changed_at,
-           due_at = CASE WHEN state = 5 THEN excluded.due_at ELSE due_at END,
-           lease_token = CASE WHEN state = 5 THEN NULL ELSE lease_token END,
-           attempts = CASE WHEN state = 5 THEN excluded.attempts ELSE attempts END,
-           attempts_short = CASE WHEN state = 5 THEN excluded.attempts_short ELSE attempts_short END,
-           class = excluded.class, code = excluded.code, message = excluded.message,
-           state = CASE WHEN state = 5 THEN excluded.state ELSE state END
-         RETURNING held_id"
-    );
-    let held: i64 = sqlx::query(sql)
-        .bind(row.identity.as_bytes())
-        .bind(row.handler.0)
-        .bind(row.state.number())
-        .bind(row.key.as_ref().map(BusinessKey::as_bytes))
-        .bind(row.due_us)
-        .bind(row.attempts)
-        .bind(row.attempts_short)
-        .bind(row.class.number())
-        .bind(&row.code)
-        .bind(&row.message)
-        .bind(row.fingerprint.as_ref().map(Fingerprint::as_bytes))
-        .bind(row.rule.map(|rule| rule.0))
-        .bind(row.deployment.map(|d| d.0))
-        .bind(&*row.source)
-        .bind(row.hops)
-        .bind(row.event_id.as_deref())
-        .bind(row.event_type.as_deref())
-        .bind(row.event_time_us)
-        .bind(row.received_us)
-        .fetch_one(&mut *connection)
-        .await?
-        .try_get(0)?;
-    let body = concat!(
-        "INSERT INTO ob_body (held_id, revision, headers, payload, at) VALUES (?, 0, ?, ?, ",
-        now_us!(),
-        ")
-         ON CONFLICT (held_id, revision) DO NOTHING"
-    );
-    sqlx::query(body).bind(held).bind(encode_headers(&row.body)).bind(&row.body.body).execute(connection).await?;
-    Ok(HeldId(held))
-}
-
-type Bound<'q> = Query<'q, Sqlite, SqliteArguments>;
-
-/// Binds a plugin's values. What SQLite cannot keep exactly is refused here, by name.
-fn bound<'q>(sql: &Arc<str>, params: &'q [Value]) -> Result<Bound<'q>, StatementError> {
-    let mut query = sqlx::query(AssertSqlSafe(sql.clone()));
-    for (index, value) in params.iter().enumerate() {
-        query = match value {
-            Value::Null => query.bind(None::<i64>),
-            Value::Boolean(flag) => query.bind(*flag),
-            Value::Signed(number) => query.bind(*number),
-            Value::Unsigned(number) => query.bind(i64::try_from(*number).map_err(|_| {
-                inexact(index, format!("{number} is above {}, the largest integer of the embedded store", i64::MAX))
-            })?),
-            Value::Float(number) => query.bind(*number),
-            Value::Decimal(text) => {
-                let digits = text.bytes().filter(u8::is_ascii_digit).count();
-                if digits > 15 {
-                    return Err(inexact(index, format!("a decimal of {digits} digits: the embedded store keeps 15")));
-                }
-                query.bind(text.as_str())
-            }
-            Value::Text(text) | Value::Date(text) | Value::Time(text) | Value::Datetime(text) | Value::Json(text) => {
-                query.bind(text.as_str())
-            }
-            Value::Bytes(bytes) => query.bind(bytes.as_slice()),
-        };
-    }
-    Ok(query)
-}
-
-fn inexact(index: usize, why: String) -> StatementError {
-    StatementError {
-        class: oncebox_core::failure::Class::Data,
-        number: Some(1264),
-        code: "out-of-range",
-        message: format!("parameter {}: {why}", index + 1),
-    }
-}
-
-fn decoded(row: &SqliteRow, at: usize) -> Result<Value, StatementError> {
-    let wrap = |error: sqlx::Error| statement_error(&error);
-    let raw = row.try_get_raw(at).map_err(wrap)?;
-    if raw.is_null() {
-        return Ok(Value::Null);
-    }
-    let kind = raw.type_info().name().to_owned();
-    match kind.as_str() {
-        "REAL" => row.try_get_unchecked(at).map(Value::Float).map_err(wrap),
-        "TEXT" | "DATE" | "TIME" | "DATETIME" => row.try_get_unchecked(at).map(Value::Text).map_err(wrap),
-        "BLOB" => row.try_get_unchecked(at).map(Value::Bytes).map_err(wrap),
-        _ => row.try_get_unchecked(at).map(Value::Signed).map_err(wrap),
-    }
-}

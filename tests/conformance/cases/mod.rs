@@ -1,0 +1,13 @@
+//! The cases, by what they are about.
+
+pub(crate) mod books;
+pub(crate) mod catalogue;
+pub(crate) mod embedded;
+pub(crate) mod held;
+pub(crate) mod inbox;
+pub(crate) mod lifecycle;
+pub(crate) mod local;
+pub(crate) mod modules;
+pub(crate) mod savepoints;
+pub(crate) mod statements;
+pub(crate) mod stories;

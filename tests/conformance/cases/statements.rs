@@ -1,0 +1,126 @@
+//! Plugins' statements and queries: what their answers and errors mean.
+
+use oncebox::store::StatementError;
+use oncebox_core::{failure::Class, value::Value};
+
+use crate::bench::Bench;
+
+async fn fails(bench: &Bench, sql: &str, params: &[Value]) -> StatementError {
+    bench.run("INSERT INTO points (user_id, points) VALUES (1, 10)").await;
+    bench.run("INSERT INTO award (award_id, user_id, code) VALUES (1, 1, 'a')").await;
+    let mut lane = bench.lane().await;
+    let mut unit = lane.begin().await.unwrap();
+    let error = unit.staged_write(&sql.into(), params).await.unwrap_err();
+    unit.rollback().await.unwrap();
+    error
+}
+
+pub(crate) async fn a_unique_key_of_a_business_table_is_a_duplicate_key(bench: Bench) {
+    let error = fails(&bench, "INSERT INTO award (award_id, user_id, code) VALUES (2, 1, 'a')", &[]).await;
+    assert_eq!((error.class, error.number, error.code), (Class::DuplicateKey, Some(1062), "duplicate-key"));
+    assert!(error.message.contains("award.code"), "{error}");
+    let mut lane = bench.lane().await;
+    let mut unit = lane.begin().await.unwrap();
+    let primary = unit.staged_write(&"INSERT INTO points (user_id, points) VALUES (1, 0)".into(), &[]).await;
+    assert_eq!(primary.unwrap_err().number, Some(1062));
+}
+
+pub(crate) async fn a_missing_parent_row_is_a_foreign_key_failure(bench: Bench) {
+    let error = fails(&bench, "INSERT INTO award (award_id, user_id, code) VALUES (2, 99, 'b')", &[]).await;
+    assert_eq!((error.class, error.number), (Class::ForeignKey, Some(1452)));
+}
+
+pub(crate) async fn null_where_none_may_be_is_a_data_failure(bench: Bench) {
+    let error = fails(&bench, "INSERT INTO points (user_id, points) VALUES (2, ?)", &[Value::Null]).await;
+    assert_eq!((error.class, error.number), (Class::Data, Some(1048)));
+}
+
+pub(crate) async fn a_check_that_does_not_hold_is_a_data_failure(bench: Bench) {
+    let error = fails(&bench, "UPDATE points SET points = points - 11 WHERE user_id = 1", &[]).await;
+    assert_eq!((error.class, error.number), (Class::Data, Some(3819)));
+}
+
+pub(crate) async fn a_table_that_is_gone_blocks_the_handler(bench: Bench) {
+    let mut lane = bench.lane().await;
+    let sql = "UPDATE anything SET v = ? WHERE n = 1".into();
+    let mut unit = lane.begin().await.unwrap();
+    assert_eq!(unit.staged_write(&sql, &[Value::Signed(1)]).await, Ok(0));
+    unit.commit().await.unwrap();
+    bench.run("DROP TABLE anything").await;
+    let mut unit = lane.begin().await.unwrap();
+    let write = unit.staged_write(&sql, &[Value::Signed(1)]).await.unwrap_err();
+    assert_eq!((write.class, write.number), (Class::Blocked, Some(1146)));
+    let query = unit.query(&"SELECT nothing FROM points WHERE user_id = 1".into(), &[], 1).await.unwrap_err();
+    assert_eq!(query.class, Class::Blocked);
+}
+
+pub(crate) async fn a_write_answers_the_rows_that_it_matched(bench: Bench) {
+    let mut lane = bench.lane().await;
+    let mut unit = lane.begin().await.unwrap();
+    for (sql, rows) in [
+        ("INSERT INTO points (user_id, points) VALUES (1, 5), (2, 5), (3, 6)", 3),
+        // Nothing changes, but two rows are found.
+        ("UPDATE points SET points = 5 WHERE points = 5", 2),
+        ("UPDATE points SET points = 5 WHERE user_id = 99", 0),
+        ("DELETE FROM points WHERE user_id = 3", 1),
+        ("DELETE FROM points WHERE user_id = 3", 0),
+    ] {
+        assert_eq!(unit.staged_write(&sql.into(), &[]).await, Ok(rows), "{sql}");
+    }
+    unit.rollback().await.unwrap();
+}
+
+pub(crate) async fn values_of_every_type_come_back(bench: Bench) {
+    let text = |text: &str| Value::Text(text.into());
+    let pairs = [
+        (Value::Null, Value::Null),
+        (Value::Boolean(true), Value::Signed(1)),
+        (Value::Boolean(false), Value::Signed(0)),
+        (Value::Signed(i64::MIN), Value::Signed(i64::MIN)),
+        (Value::Signed(i64::MAX), Value::Signed(i64::MAX)),
+        (Value::Unsigned(1 << 62), Value::Signed(1 << 62)),
+        (Value::Float(-0.1), Value::Float(-0.1)),
+        (Value::Float(3.0), Value::Float(3.0)),
+        (Value::Decimal("-12.340".into()), text("-12.340")),
+        (Value::Text("a\0é'\"".into()), text("a\0é'\"")),
+        (Value::Text(String::new()), text("")),
+        (Value::Bytes(vec![0, 255]), Value::Bytes(vec![0, 255])),
+        (Value::Bytes(Vec::new()), Value::Bytes(Vec::new())),
+        (Value::Date("2026-11-29".into()), text("2026-11-29")),
+        (Value::Time("-838:59:59.000001".into()), text("-838:59:59.000001")),
+        (Value::Datetime("2026-11-29 12:00:00.000001".into()), text("2026-11-29 12:00:00.000001")),
+        (Value::Json("{\"a\":1}".into()), text("{\"a\":1}")),
+    ];
+    let mut lane = bench.lane().await;
+    let mut unit = lane.begin().await.unwrap();
+    for (n, (bound, read)) in (0i64..).zip(pairs) {
+        let insert = "INSERT INTO anything (n, v) VALUES (?, ?)".into();
+        assert_eq!(unit.staged_write(&insert, &[Value::Signed(n), bound.clone()]).await, Ok(1), "{bound:?}");
+        let select = "SELECT v FROM anything WHERE n = ?".into();
+        let answer = unit.query(&select, &[Value::Signed(n)], 1).await.unwrap();
+        assert_eq!(answer.rows, [[read]], "{bound:?}");
+    }
+    unit.rollback().await.unwrap();
+}
+
+pub(crate) async fn a_query_reads_one_row_more_than_its_limit(bench: Bench) {
+    let mut lane = bench.lane().await;
+    let mut unit = lane.begin().await.unwrap();
+    let five = "INSERT INTO points (user_id, points) VALUES (1, 0), (2, 0), (3, 0), (4, 0), (5, 0)".into();
+    unit.staged_write(&five, &[]).await.unwrap();
+    let all = "SELECT user_id, points AS p FROM points ORDER BY user_id".into();
+    for (rows_max, read) in [(0, 1), (2, 3), (4, 5), (5, 5), (100, 5)] {
+        let answer = unit.query(&all, &[], rows_max).await.unwrap();
+        assert_eq!((answer.rows.len(), answer.columns), (read, vec!["user_id".to_owned(), "p".into()]));
+    }
+    // What was left unread does not hinder the next statement.
+    assert_eq!(unit.staged_write(&"DELETE FROM points WHERE user_id > 0".into(), &[]).await, Ok(5));
+    unit.commit().await.unwrap();
+}
+
+pub(crate) async fn a_query_without_rows_names_its_columns(bench: Bench) {
+    let mut lane = bench.lane().await;
+    let mut unit = lane.begin().await.unwrap();
+    let answer = unit.query(&"SELECT user_id, points AS p FROM points WHERE user_id = 1".into(), &[], 9).await.unwrap();
+    assert_eq!((answer.columns, answer.rows), (vec!["user_id".to_owned(), "p".into()], vec![]));
+}

@@ -1,0 +1,175 @@
+//! What every store promises: one list of cases, run on each implementation of the seam `oncebox::store`.
+//!
+//! A case is marked `Common` (every store), `MySql` or `Sqlite`. A further store plugs in by one function that opens
+//! an empty database of it, and one line at the end of this file. The last case that ends says how many ran.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
+mod bench;
+mod cases;
+
+use std::{
+    io::Write as _,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use bench::Bench;
+
+/// Which stores a case is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Common,
+    MySql,
+    Sqlite,
+}
+
+impl Mark {
+    const ALL: [Self; 3] = [Self::Common, Self::MySql, Self::Sqlite];
+}
+
+/// One run of the list on one store.
+struct Suite {
+    store: &'static str,
+    own: Mark,
+    ran: [AtomicUsize; 3],
+}
+
+impl Suite {
+    const fn new(store: &'static str, own: Mark) -> Self {
+        Self { store, own, ran: [AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0)] }
+    }
+
+    fn run<F: Future<Output = ()>>(&'static self, mark: Mark, case: fn(Bench) -> F) {
+        let _ended = Ended { suite: self, mark };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        runtime.block_on(async { case(Bench::sqlite().await).await });
+    }
+
+    /// How many cases of the list are for this store.
+    fn cases(&self) -> usize {
+        CASES.iter().filter(|mark| [Mark::Common, self.own].contains(mark)).count()
+    }
+
+    fn summary(&self) -> String {
+        let ran = |mark: Mark| self.ran[mark as usize].load(Ordering::SeqCst);
+        let of = |mark: Mark| CASES.iter().filter(|other| **other == mark).count();
+        let counts = Mark::ALL.map(|mark| format!("{} of {} {mark:?}", ran(mark), of(mark)).to_lowercase());
+        format!("conformance: {} on {}\n", counts.join(", "), self.store)
+    }
+}
+
+/// Counts a case at its end, also when it has failed.
+struct Ended {
+    suite: &'static Suite,
+    mark: Mark,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.suite.ran[self.mark as usize].fetch_add(1, Ordering::SeqCst);
+        let ended: usize = self.suite.ran.iter().map(|n| n.load(Ordering::SeqCst)).sum();
+        if ended == self.suite.cases() {
+            // Not `println!`: the harness swallows what a passing test prints.
+            let _ = std::io::stdout().write_all(self.suite.summary().as_bytes());
+        }
+    }
+}
+
+macro_rules! case {
+    (sqlite Common $module:ident $name:ident) => { case!(@ sqlite Common $module $name); };
+    (sqlite Sqlite $module:ident $name:ident) => { case!(@ sqlite Sqlite $module $name); };
+    (sqlite MySql $module:ident $name:ident) => {};
+    (@ $store:ident $mark:ident $module:ident $name:ident) => {
+        #[test]
+        fn $name() {
+            super::SQLITE.run(super::Mark::$mark, super::cases::$module::$name);
+        }
+    };
+}
+
+macro_rules! cases {
+    ($($mark:ident $module:ident $name:ident;)*) => {
+        const CASES: &[Mark] = &[$(Mark::$mark),*];
+        mod sqlite {
+            $(case!(sqlite $mark $module $name);)*
+        }
+    };
+}
+
+static SQLITE: Suite = Suite::new("sqlite", Mark::Sqlite);
+
+cases! {
+    Common inbox a_row_is_first_only_under_the_token_of_its_own_unit;
+    Common inbox a_second_unit_sees_the_row_as_it_is_and_counts_a_duplicate;
+    Common inbox rows_come_back_in_the_order_asked;
+    Common inbox a_rollback_leaves_nothing;
+    Common inbox a_unit_that_is_dropped_is_rolled_back_before_the_next_one;
+    Common inbox a_look_up_after_a_dropped_unit_sees_nothing_of_it;
+    Common inbox keys_are_compared_byte_for_byte;
+    Common inbox a_delete_takes_back_only_what_this_unit_inserted;
+    Common inbox a_mark_writes_the_outcome;
+    Common inbox a_mark_of_a_row_that_is_not_there_is_an_error;
+    Common inbox a_look_up_finds_the_rows_there_are_and_no_others;
+    Common inbox a_lock_answers_in_the_order_asked;
+    Common savepoints a_savepoint_undoes_writes_and_marks_and_stays_set;
+    Common savepoints a_savepoint_of_one_event_undoes_only_its_writes;
+    Common savepoints a_statement_that_fails_leaves_the_unit_usable;
+    Common held a_held_row_of_the_same_identity_is_counted;
+    Common held a_resolved_row_is_opened_again_with_its_new_body;
+    Common held a_conflict_whose_event_is_parked_becomes_claimable;
+    Common held only_due_parked_rows_of_the_handler_are_claimed_oldest_due_first;
+    Common held a_claim_carries_all_that_the_next_attempt_needs;
+    Common held a_lease_that_is_over_makes_the_row_claimable_again;
+    Common held a_write_under_an_old_token_is_lease_lost_and_changes_nothing;
+    Common held a_mark_ends_the_lease;
+    Common held a_mark_without_a_reason_keeps_the_last_one;
+    Common held attempts_are_numbered_by_generation;
+    Common held the_next_due_time_is_the_earliest_of_all;
+    Common local an_offered_message_is_claimed_once_and_comes_back_whole;
+    Common local claims_take_the_oldest_due_first_and_only_their_own_source;
+    Common local a_claim_that_was_taken_over_cannot_settle;
+    Common local a_renewed_lease_is_not_taken_over;
+    Common local a_delayed_event_is_not_claimed_before_its_time;
+    Common local a_settled_message_is_gone_with_its_unit_and_back_with_its_rollback;
+    Common books tallies_add_up_over_units_and_lanes;
+    Common books tallies_of_a_unit_that_is_rolled_back_do_not_count;
+    Common books an_outgoing_event_is_written_once;
+    Common statements a_unique_key_of_a_business_table_is_a_duplicate_key;
+    Common statements a_missing_parent_row_is_a_foreign_key_failure;
+    Common statements null_where_none_may_be_is_a_data_failure;
+    Common statements a_check_that_does_not_hold_is_a_data_failure;
+    Common statements a_table_that_is_gone_blocks_the_handler;
+    Common statements a_write_answers_the_rows_that_it_matched;
+    Common statements values_of_every_type_come_back;
+    Common statements a_query_reads_one_row_more_than_its_limit;
+    Common statements a_query_without_rows_names_its_columns;
+    Common modules a_module_comes_back_byte_for_byte;
+    Common modules a_deployment_is_offered_then_active_then_replaced;
+    Common modules an_offer_that_nobody_served_is_overtaken;
+    Common modules a_refused_deployment_keeps_its_reason_and_does_not_bind_the_rule;
+    Common modules an_equal_rule_is_kept_once_and_every_rule_is_kept;
+    Common stories a_trace_tells_all_of_a_key;
+    Common stories held_rows_are_listed_by_handler_state_and_place;
+    Common stories gauges_count_what_is_held_and_what_waits;
+    Common catalogue the_catalogue_names_tables_views_and_triggers;
+    Common catalogue the_catalogue_knows_what_refers_to_a_table_and_how;
+    Common catalogue a_text_that_names_what_is_not_there_does_not_prepare;
+    Common catalogue a_changed_table_moves_the_schema_version;
+    Common lifecycle a_commit_of_another_connection_is_noticed;
+    Common lifecycle handlers_keep_their_numbers;
+    Common lifecycle the_clock_never_goes_back;
+    Common lifecycle the_tenants_secret_stays_the_same;
+    Common lifecycle a_boot_is_recorded_with_its_end;
+    Sqlite embedded a_second_host_is_refused_and_a_command_beside_it_works;
+    Sqlite embedded a_second_host_under_another_name_of_the_file_is_refused;
+    Sqlite embedded leases_are_void_when_a_host_starts;
+    Sqlite embedded opening_again_migrates_nothing_and_a_newer_file_is_refused;
+    Sqlite embedded a_schema_that_is_wrong_leaves_no_half_made_file;
+    Sqlite embedded a_decimal_beyond_15_digits_and_a_large_unsigned_are_refused_at_bind;
+    Sqlite embedded a_text_where_a_strict_table_wants_a_number_is_a_data_failure;
+    Sqlite embedded text_that_is_not_utf_8_is_a_data_failure_and_not_an_absent_database;
+    Sqlite embedded a_function_that_refuses_its_argument_is_a_data_failure;
+    Sqlite embedded a_table_that_rolls_back_by_itself_does_not_wedge_the_lane;
+    Sqlite embedded virtual_tables_are_told_apart_from_tables;
+    Sqlite embedded the_settings_of_every_connection_are_the_safe_ones;
+}
