@@ -100,6 +100,10 @@ impl Maker {
         *entry = entry.plus(n);
     }
 
+    fn or_more(&mut self, handler: &str, verdict: &'static str) {
+        self.expected.entry((handler.to_owned(), verdict)).and_modify(Expected::or_more);
+    }
+
     fn shop(&mut self) -> Vec<String> {
         const AWARD: &str = "shop/points-award";
         let mut line = Line::default();
@@ -156,7 +160,7 @@ impl Maker {
             self.expect("campaign/coupon-notice", "applied", 1);
         }
         // How often they are tried before the campaign opens depends on the machine.
-        self.expected.entry((GRANT.to_owned(), "parked")).and_modify(Expected::or_more);
+        self.or_more(GRANT, "parked");
         for number in 1..=10 {
             line.anywhere(&mut self.random, grant(&format!("E-new-{number}"), &format!("O-new-{number}"), "C-9", 7, 2));
             self.expect(GRANT, "dead", 1);
@@ -198,6 +202,8 @@ impl Maker {
             self.expect(AWARD, "parked", 2);
             self.expect(AWARD, "dead", 1);
         }
+        // On a machine that is slow enough, a backlog of the handler is put aside, uncounted.
+        self.or_more(AWARD, "parked");
         for (member, version) in [(7, 1), (7, 2), (9, 1), (9, 2)] {
             line.anywhere(&mut self.random, level(member, version, version));
             self.expect("shop/points-level", "skipped", 1);
