@@ -3,7 +3,7 @@
 //! Each page is written by the test that checks it: with `ONCEBOX_BLESS` set, the tests whose names say
 //! `is_up_to_date` write what they would compare.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::collections::BTreeMap;
 
 use crate::run::{Failed, Repo, Result, Stopwatch, run};
 
@@ -22,24 +22,25 @@ pub(crate) fn bless(repo: &Repo, args: &[&str]) -> Result {
     let after = pages(repo)?;
     let changed: Vec<String> = after
         .iter()
-        .filter(|(path, text)| before.get(*path) != Some(text))
-        .map(|(path, _)| path.display().to_string())
+        .filter(|(name, text)| before.get(*name) != Some(text))
+        .map(|(name, _)| format!("{PAGES}/{name}"))
         .collect();
     println!("\n{} pages in {PAGES}, {} rewritten, in {watch}", after.len(), changed.len());
-    for path in changed {
-        println!("  {path}");
+    for page in changed {
+        println!("  {page}");
     }
     Ok(())
 }
 
-fn pages(repo: &Repo) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+/// The pages by name.
+fn pages(repo: &Repo) -> Result<BTreeMap<String, Vec<u8>>> {
     let dir = repo.path(PAGES);
     let reading = || Failed::to(format!("read {}", dir.display()));
     let mut pages = BTreeMap::new();
     for entry in std::fs::read_dir(&dir).map_err(reading())? {
-        let path = entry.map_err(reading())?.path();
-        let text = std::fs::read(&path).map_err(reading())?;
-        pages.insert(path, text);
+        let entry = entry.map_err(reading())?;
+        let text = std::fs::read(entry.path()).map_err(reading())?;
+        pages.insert(entry.file_name().to_string_lossy().into_owned(), text);
     }
     Ok(pages)
 }

@@ -1,7 +1,7 @@
 //! The demo's folder and its host, which end with this process however it ends.
 //!
-//! A shell stands between: it starts the host and reads a pipe that only this process holds. When the pipe closes, because
-//! the demo is over, failed, was interrupted or was killed, the shell stops the host and removes the folder.
+//! A shell stands between: it starts the host and reads a pipe that only this process holds. When the pipe closes,
+//! because the demo is over, failed, was interrupted or was killed, the shell stops the host and removes the folder.
 
 use std::{
     io::{BufRead as _, BufReader},
