@@ -12,11 +12,14 @@ use oncebox_core::{
 use tokio::sync::watch;
 
 use super::{
-    delivery::{Claim, Delivery, Origin, Target},
+    delivery::{Claim, Delivery, Target},
     handler::{Deployed, Handler},
     tenant::Tenant,
 };
-use crate::store::{ClaimedRow, StoreError};
+use crate::{
+    source::Origin,
+    store::{ClaimedRow, StoreError},
+};
 
 /// The longest time between two looks.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);

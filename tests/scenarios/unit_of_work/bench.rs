@@ -13,10 +13,11 @@ use std::{
 use oncebox::{
     host::{
         Attempted, BoundDestination, Claim, Delivery, Deployed, Done, Fate, Handler, Health, Item, LaneContext,
-        LaneQueue, Origin, Ran, ReadyQuery, ReadyStatement, Settle, Target, Tenant, unit_of_work,
+        LaneQueue, Ran, ReadyQuery, ReadyStatement, Sources, Target, Tenant, unit_of_work,
     },
     metrics::Metrics,
     plugin::{Compiler, Engine, EngineLimits, Module, Outcome, RunLimits, StagedEvent, StagedWrite},
+    source::{Origin, Receipt, Settle},
     store::{DeploymentId, HeldId, Lane, RuleId, Store, StoreError, Use, sqlite::SqliteStore},
 };
 use oncebox_core::{
@@ -119,7 +120,7 @@ impl Bench {
             boot: BootId([1; 16]),
             secret: [7; 32],
             parked: Notify::new(),
-            served: Notify::new(),
+            sources: Sources::default(),
             health: Arc::new(Health::default()),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
@@ -301,7 +302,7 @@ fn delivery_from(target: &Target, origin: &Arc<Origin>, rule: &Rule) -> Delivery
 /// A settlement for `deliveries` handlers.
 pub(crate) fn settle((id, token): SettleParts, deliveries: usize) -> Settle {
     let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-    Settle::new(id, token, deliveries, permit)
+    Settle::new(Receipt::Local { id, token }, deliveries, permit)
 }
 
 fn rand_token() -> [u8; 16] {
