@@ -19,7 +19,7 @@ pub trait Handler {
 
 /// Makes the crate a component that handles events with the given type, which implements [`Handler`].
 ///
-/// Once in a crate, of crate type `cdylib`. Natively it makes nothing, so that the crate's tests link.
+/// Once in a crate, of crate type `cdylib`. Natively it only checks the type, so that the crate's tests link.
 #[macro_export]
 macro_rules! export {
     ($handler:ty) => {
@@ -33,8 +33,11 @@ macro_rules! export {
                 }
             }
 
-    $crate::bindings::__export_component!(Component with_types_in $crate::bindings);
+            $crate::bindings::__export_component! { Component with_types_in $crate::bindings }
         };
+        #[cfg(not(target_arch = "wasm32"))]
+        const _: fn(&$crate::Event) -> ::core::result::Result<$crate::Done, $crate::Failure> =
+            <$handler as $crate::Handler>::handle;
     };
 }
 

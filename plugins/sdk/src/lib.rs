@@ -59,7 +59,6 @@ pub mod generated {
     }
 
     /// An empty event for a destination.
-    #[must_use]
     pub fn outgoing(destination: &'static str, ordering_key: Option<&[u8]>) -> crate::Outgoing {
         crate::Outgoing::new(destination, ordering_key)
     }

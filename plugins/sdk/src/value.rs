@@ -16,7 +16,7 @@ pub struct Null;
 /// [`Time`], [`Datetime`] or [`Json`]. Other types are not converted on the way: an `i32` is written
 /// `i64::from(number)`, so that what reaches the database is what stands in the code.
 #[diagnostic::on_unimplemented(
-    message = "a parameter that the manifest declares as `{T}` does not take `{Self}`",
+    message = "a parameter of type `{T}` does not take `{Self}`",
     label = "not a `{T}`, an `Option` of it, or `Null`"
 )]
 pub trait Arg<T: ?Sized> {

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use oncebox_core::{ids::BusinessKey, life::HeldState};
+use oncebox_core::{
+    ids::BusinessKey,
+    life::{HeldState, InboxState},
+};
 use serde_json::{Value as Json, json};
 
 use super::{
@@ -14,7 +17,7 @@ use super::{
 };
 use crate::{
     clock::shown,
-    store::{DeploymentId, HeldStory, InboxStory, KeyStory, sqlite::Use},
+    store::{DeploymentId, HeldStory, InboxStory, KeyStory, Use},
 };
 
 pub(super) async fn trace(output: Output, config: &Path, args: &TraceArgs) -> Result<Exit, Failed> {
@@ -66,7 +69,7 @@ fn human(place: &str, key: &BusinessKey, story: &KeyStory) -> String {
         held_lines(held, &mut lines);
     }
     if let Some(inbox) = &story.inbox {
-        inbox_lines(inbox, &mut lines);
+        inbox_lines(inbox, duplicates(inbox, story), &mut lines);
     }
     for event in &story.outgoing {
         let state = json!(event.state);
@@ -91,15 +94,24 @@ fn human(place: &str, key: &BusinessKey, story: &KeyStory) -> String {
     out
 }
 
-fn inbox_lines(inbox: &InboxStory, lines: &mut Vec<(i64, String)>) {
+/// Further deliveries of the same fact: the row counts every one that found it, conflicts have rows of their own.
+fn duplicates(inbox: &InboxStory, story: &KeyStory) -> u64 {
+    let conflicts = story.held.iter().filter(|held| held.row.state == HeldState::Conflict);
+    inbox.duplicates.saturating_sub(conflicts.map(|held| u64::from(held.row.times)).sum())
+}
+
+fn inbox_lines(inbox: &InboxStory, duplicates: u64, lines: &mut Vec<(i64, String)>) {
     lines.push((inbox.received_us, format!("received    event {} from source `{}`", inbox.event_id, inbox.source)));
-    let attempt = if inbox.deployment.is_some() { format!("attempt {}, ", inbox.attempts) } else { String::new() };
-    let code = inbox.code.as_ref().map_or_else(String::new, |code| format!(": {code}"));
-    let what = format!("{:<11} {attempt}{}{code}", inbox.state.name(), module(inbox.deployment));
-    lines.push((inbox.decided_us, what));
-    if let Some(at) = inbox.duplicate_us {
-        let times = if inbox.duplicates == 1 { "once".to_owned() } else { format!("{} times", inbox.duplicates) };
-        lines.push((at, format!("again       {times} since the first; this was the last")));
+    // Of what is parked or dead, the held row tells more.
+    if matches!(inbox.state, InboxState::Applied | InboxState::Skipped | InboxState::Discarded) {
+        let code = inbox.code.as_ref().map_or_else(String::new, |code| format!(": {code}"));
+        let module = module(inbox.deployment);
+        lines
+            .push((inbox.decided_us, format!("{:<11} attempt {}, {module}{code}", inbox.state.name(), inbox.attempts)));
+    }
+    if let Some(at) = inbox.duplicate_us.filter(|_| duplicates > 0) {
+        let times = if duplicates == 1 { "once".to_owned() } else { format!("{duplicates} times") };
+        lines.push((at, format!("duplicate   {times} since the first; this was the last")));
     }
 }
 
@@ -151,7 +163,7 @@ fn story_json(place: &str, key: &BusinessKey, story: &KeyStory) -> Json {
             "fingerprint": inbox.fingerprint.to_string(),
             "deployment": deployment(inbox.deployment),
             "attempts": inbox.attempts,
-            "duplicates": inbox.duplicates,
+            "duplicates": duplicates(inbox, story),
             "duplicate_at": inbox.duplicate_us.map(shown),
             "event_id": inbox.event_id,
             "source": inbox.source,

@@ -24,7 +24,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const SLOW_CLAIMS_MAX: usize = 8;
 
 /// Claims what is due, for every handler that is served, until the host stops.
-pub async fn claims(tenant: Arc<Tenant>, mut stopping: watch::Receiver<bool>) {
+pub(super) async fn claims(tenant: Arc<Tenant>, mut stopping: watch::Receiver<bool>) {
     while !*stopping.borrow() {
         if let Err(error) = look(&tenant).await {
             tracing::warn!(tenant = %tenant.name, %error, "cannot claim parked events");

@@ -21,7 +21,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const LOOK_AT_MOST: Duration = Duration::from_millis(200);
 
 /// Follows the deployments of one tenant.
-pub struct Deployments {
+pub(super) struct Deployments {
     tenant: Arc<Tenant>,
     engine: Arc<Engine>,
     cache_dir: PathBuf,
@@ -48,12 +48,12 @@ enum Unready {
 impl Deployments {
     /// For a tenant; `cache_dir` holds compiled modules.
     #[must_use]
-    pub fn new(tenant: Arc<Tenant>, engine: Arc<Engine>, cache_dir: PathBuf) -> Self {
+    pub(super) fn new(tenant: Arc<Tenant>, engine: Arc<Engine>, cache_dir: PathBuf) -> Self {
         Self { tenant, engine, cache_dir, modules: BTreeMap::new(), failed: BTreeMap::new(), schema_version: None }
     }
 
     /// Looks until the host stops.
-    pub async fn follow(mut self, mut stopping: watch::Receiver<bool>) {
+    pub(super) async fn follow(mut self, mut stopping: watch::Receiver<bool>) {
         let mut changes = self.tenant.store.changes();
         while !*stopping.borrow() {
             changes.mark_unchanged();
@@ -163,8 +163,13 @@ impl Deployments {
         let admitted = admit(self.place(handler), module.manifest(), self.tenant.store.as_ref()).await?;
         module.dry_run().await?;
         let rules: BTreeMap<_, _> = self.tenant.store.rules(handler.id).await?.into_iter().collect();
-        // The rule is the deployment's, not today's configuration: a changed override needs a new deployment.
-        let rule = rules.get(&deployment.rule).cloned().unwrap_or(admitted.rule);
+        // The rule is the deployment's, not today's configuration's.
+        let rule = rules.get(&deployment.rule).cloned().unwrap_or_else(|| admitted.rule.clone());
+        if rule.hash() != admitted.rule.hash() {
+            tracing::warn!(tenant = %self.tenant.name, handler = %handler.name, serves = rule.key().source(),
+                "key, fingerprint or ordering in the configuration differ from the deployment's; the deployment's stay in \
+                 force until `oncebox deploy --new-rule`");
+        }
         Ok(Deployed {
             id: deployment.id,
             module,

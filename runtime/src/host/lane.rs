@@ -95,7 +95,7 @@ impl LaneContext {
 }
 
 /// Waiting for a database that is away: longer each time, said once, visible in /readyz.
-pub struct Patience<'a> {
+pub(super) struct Patience<'a> {
     lane: &'a LaneContext,
     wait: Duration,
 }
@@ -103,12 +103,12 @@ pub struct Patience<'a> {
 impl<'a> Patience<'a> {
     /// Nothing was waited for yet.
     #[must_use]
-    pub fn new(lane: &'a LaneContext) -> Self {
+    pub(super) fn new(lane: &'a LaneContext) -> Self {
         Self { lane, wait: FIRST_WAIT }
     }
 
     /// The database is there.
-    pub fn over(&mut self) {
+    pub(super) fn over(&mut self) {
         self.wait = FIRST_WAIT;
         if self.lane.tenant.health.mended(&self.name()) {
             tracing::info!(tenant = %self.lane.tenant.name, lane = self.lane.number, "the database is back");
@@ -116,7 +116,7 @@ impl<'a> Patience<'a> {
     }
 
     /// Waits before the next try; `None`: the host stops.
-    pub async fn wait(&mut self, error: &StoreError) -> Option<()> {
+    pub(super) async fn wait(&mut self, error: &StoreError) -> Option<()> {
         let tenant = &self.lane.tenant;
         if tenant.health.missing(self.name(), error.to_string()) {
             tracing::warn!(tenant = %tenant.name, code = error.code(), %error, "waiting for the database");

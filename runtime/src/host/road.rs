@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// From a source into the lanes: what is ready is taken, identified, and spread by handler and key.
-pub async fn intake(tenant: Arc<Tenant>, source: Arc<LocalSource>) {
+pub(super) async fn intake(tenant: Arc<Tenant>, source: Arc<LocalSource>) {
     while let Some(messages) = source.take().await {
         for taken in messages {
             for delivery in identified(&tenant, &source, taken) {
@@ -40,7 +40,7 @@ pub async fn intake(tenant: Arc<Tenant>, source: Arc<LocalSource>) {
 }
 
 /// A lane's life: one batch after the other, each to its end, until the host stops.
-pub async fn lane(lane: LaneContext) {
+pub(super) async fn lane(lane: LaneContext) {
     let Some(mut connection) = lane.connect().await else { return };
     while let Some(batch) = lane.queue.take(lane.batch_limits()).await {
         let Some(looked_up) = look_up(&lane, &mut connection, batch).await else { return };
@@ -118,7 +118,10 @@ async fn look_up(lane: &LaneContext, connection: &mut Box<dyn Lane>, batch: Vec<
     let rows = loop {
         match connection.inbox_look_up(&keys).await {
             Ok(rows) => break rows,
-            Err(error) => patience.wait(&error).await?,
+            Err(error) => {
+                patience.wait(&error).await?;
+                *connection = lane.connect().await?;
+            }
         }
     };
     patience.over();

@@ -79,7 +79,7 @@ pub struct Item {
 }
 
 /// A batch after the look-up: what is known already, and what is to be run.
-pub struct LookedUp {
+pub(super) struct LookedUp {
     /// The work.
     pub work: Work,
     /// Its key has a row, with an equal fingerprint.
@@ -87,7 +87,7 @@ pub struct LookedUp {
 }
 
 /// Runs a batch, event by event. In a normal lane a run that is not over in time goes on in a slow lane.
-pub async fn run(lane: &LaneContext, batch: Vec<LookedUp>) -> Vec<Item> {
+pub(super) async fn run(lane: &LaneContext, batch: Vec<LookedUp>) -> Vec<Item> {
     let began = clock::monotonic();
     let mut items = Vec::with_capacity(batch.len());
     let mut rest = batch.into_iter();
@@ -157,7 +157,7 @@ impl Running {
 }
 
 /// All that a run may see.
-pub fn attempt(
+pub(super) fn attempt(
     lane: &LaneContext,
     handler: &Handler,
     deployed: &Deployed,
@@ -183,7 +183,7 @@ pub fn attempt(
 }
 
 /// The message's own trace context.
-pub fn traceparent(delivery: &Delivery) -> Option<String> {
+pub(super) fn traceparent(delivery: &Delivery) -> Option<String> {
     let value = delivery.origin.message.header("traceparent")?;
     std::str::from_utf8(value).ok().filter(|text| text.len() <= 64).map(str::to_owned)
 }
@@ -209,10 +209,10 @@ fn event(delivery: &Delivery) -> Event {
 }
 
 /// The wait before a delivery that found no free instance is tried again.
-pub const NO_INSTANCE_WAIT: Duration = Duration::from_millis(20);
+pub(super) const NO_INSTANCE_WAIT: Duration = Duration::from_millis(20);
 
 /// Takes out what ran into an infrastructure fault: it stays undecided and waits in its queue for another try.
-pub async fn put_back_undecided(queue: &LaneQueue<Work>, items: Vec<Item>) -> Vec<Item> {
+pub(super) async fn put_back_undecided(queue: &LaneQueue<Work>, items: Vec<Item>) -> Vec<Item> {
     let (again, rest): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| match &item.ran {
         Ran::Over(Attempted { outcome: Outcome::Failed(failure), .. }) => failure.class == Class::Infrastructure,
         Ran::Over(_) | Ran::Refused(_) | Ran::Unrun(_) | Ran::Known | Ran::Inside => false,

@@ -1,6 +1,8 @@
 //! Running the compilers of plugins.
 
 use std::{
+    env,
+    ffi::OsString,
     path::{Path, PathBuf},
     process::Stdio,
 };
@@ -31,10 +33,21 @@ pub(super) async fn cargo(dir: &Path) -> Result<PathBuf, ModuleError> {
     for setting in PROFILE {
         command.args(["--config", setting]);
     }
+    if let Some(setting) = without_home(env::var_os("CARGO_HOME"), env::var_os("HOME")) {
+        command.args(["--config", &setting]);
+    }
     let messages = run(&mut command, dir, "cargo build").await?;
     let manifest = dir.join("Cargo.toml");
     let own = manifest.canonicalize().unwrap_or_else(|_| manifest.clone());
-    messages.lines().filter_map(|line| wasm_file(line, &own)).last().ok_or(ModuleError::NoLibrary { manifest })
+    messages.lines().filter_map(|line| wasm_file(line, &own)).next_back().ok_or(ModuleError::NoLibrary { manifest })
+}
+
+/// A setting by which panic messages name `/cargo` in place of the builder's own folder, so that the same sources have the
+/// same digest whoever builds them.
+fn without_home(cargo_home: Option<OsString>, home: Option<OsString>) -> Option<String> {
+    let folder = cargo_home.map(PathBuf::from).or_else(|| Some(Path::new(&home?).join(".cargo")))?;
+    let flag = toml::Value::from(format!("--remap-path-prefix={}=/cargo", folder.to_str()?));
+    Some(format!("target.{TARGET}.rustflags=[{flag}]"))
 }
 
 /// Runs the manifest's own command through the shell; what it leaves where is the manifest's word.
@@ -98,6 +111,18 @@ mod tests {
         assert_eq!(wasm_file(&message("/q/Cargo.toml", "/t/q.wasm"), own), None);
         assert_eq!(wasm_file(r#"{"reason":"build-finished","success":true}"#, own), None);
         assert_eq!(wasm_file("warning: not json", own), None);
+    }
+
+    #[test]
+    fn the_builders_own_folder_is_mapped_away_whatever_its_name() {
+        let mapped =
+            |cargo: Option<&str>, home: Option<&str>| without_home(cargo.map(Into::into), home.map(Into::into));
+        let expected = |folder: &str| {
+            Some(format!("target.wasm32-unknown-unknown.rustflags=[\"--remap-path-prefix={folder}=/cargo\"]"))
+        };
+        assert_eq!(mapped(Some("/opt/cargo"), Some("/home/ann")), expected("/opt/cargo"));
+        assert_eq!(mapped(None, Some("/home/ann")), expected("/home/ann/.cargo"));
+        assert_eq!(mapped(None, None), None);
     }
 
     #[tokio::test]

@@ -167,3 +167,71 @@ fn expectation(statement: &Statement) -> String {
     };
     format!("Must match {rows}, else the event is {otherwise}.")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str =
+        "name = \"a\"\nversion = \"1.0.0\"\ncontract = \"1.0\"\nkey = \"{/id}\"\nfingerprint = \"payload\"\n";
+
+    /// The functions as text, without white space, which is the printer's own affair.
+    fn made(rest: &str) -> String {
+        let manifest =
+            Manifest::parse(&format!("{HEAD}{rest}"), "handler.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        of(&manifest).unwrap().to_string().split_whitespace().collect()
+    }
+
+    #[test]
+    fn a_parameter_of_each_declared_type_takes_its_type_of_rust() {
+        let types = [
+            ("boolean", "bool"),
+            ("signed", "i64"),
+            ("unsigned", "u64"),
+            ("float", "f64"),
+            ("decimal", "::oncebox_sdk::Decimal"),
+            ("text", "str"),
+            ("bytes", "[u8]"),
+            ("date", "::oncebox_sdk::Date"),
+            ("time", "::oncebox_sdk::Time"),
+            ("datetime", "::oncebox_sdk::Datetime"),
+            ("json", "::oncebox_sdk::Json"),
+        ];
+        for (declared, rust) in types {
+            let made = made(&format!(
+                "[tables]\nt = \"write\"\n[statements.set-it]\nsql = \"INSERT INTO t (a, b) VALUES (?, ?)\"\nrows = 1\n\
+                 params = [{{ name = \"a\", type = \"{declared}\" }}, {{ name = \"type\", type = \"text\" }}]\n"
+            ));
+            let function = format!(
+                "pub(crate)fnset_it(a:impl::oncebox_sdk::Arg<{rust}>,r#type:impl::oncebox_sdk::Arg<str>,)\
+                 {{::oncebox_sdk::generated::stage(\"set-it\",&[::oncebox_sdk::Arg::<{rust}>::into_value(a),"
+            );
+            assert!(made.contains(&function), "{declared}: no {function} in {made}");
+        }
+    }
+
+    #[test]
+    fn a_destination_with_order_asks_for_its_key_and_one_without_does_not() {
+        let made = made("[destinations.out]\n[destinations.in-order]\nordering = true\n");
+        assert!(made.contains("pub(crate)fnout()->::oncebox_sdk::Outgoing"), "{made}");
+        assert!(made.contains("pub(crate)fnin_order(ordering_key:impl::core::convert::AsRef<[u8]>)"), "{made}");
+    }
+
+    #[test]
+    fn a_value_that_is_always_there_is_a_text_and_another_is_optional() {
+        let made = made("[config.must]\nrequired = true\n[config.may]\n[config.has]\ndefault = \"3\"\n");
+        assert!(made.contains("fnmust()->::std::string::String{"), "{made}");
+        assert!(made.contains("fnhas()->::std::string::String{"), "{made}");
+        assert!(made.contains("fnmay()->::core::option::Option<::std::string::String>{"), "{made}");
+    }
+
+    #[test]
+    fn the_docs_of_a_function_show_its_statement_and_what_a_mismatch_means() {
+        let manifest = format!(
+            "{HEAD}[tables]\nt = \"write\"\n[statements.set]\nsql = \"UPDATE t SET a = 1 WHERE b = 2\"\nrows = 1\nmismatch = \"obsolete\"\n"
+        );
+        let made = of(&Manifest::parse(&manifest, "handler.toml").unwrap()).unwrap().to_string();
+        assert!(made.contains(r"```sql\nUPDATE t SET a = 1 WHERE b = 2\n```"), "{made}");
+        assert!(made.contains("Must match one row, else the event is skipped as older than the state."), "{made}");
+    }
+}

@@ -19,3 +19,18 @@ pub(crate) fn manifest(file: &Path) -> Result<Manifest, String> {
     let text = fs::read_to_string(file).map_err(|error| format!("failed to read {}: {error}", file.display()))?;
     Manifest::parse(&text, &file.display().to_string()).map_err(|errors| format!("the manifest is wrong\n{errors}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_manifest_is_refused_with_its_file_and_line() {
+        let file = env::temp_dir().join(format!("oncebox-sdk-macros-{}.toml", std::process::id()));
+        fs::write(&file, "name = \"a\"\nverzion = \"1.0.0\"\n").unwrap();
+        let message = manifest(&file).unwrap_err();
+        fs::remove_file(&file).unwrap();
+        assert!(message.contains(&format!("{}:2:1", file.display())), "{message}");
+        assert!(message.contains("verzion"), "{message}");
+    }
+}
