@@ -184,10 +184,10 @@ impl Bench {
     /// The first column of a query, as texts.
     pub(crate) async fn texts(&self, sql: &str) -> Vec<String> {
         let rows = self.rows(sql).await;
-        let text = |row: &Vec<Value>| match &row[0] {
-            Value::Text(text) => text.clone(),
-            Value::Bytes(bytes) => String::from_utf8(bytes.clone()).unwrap(),
-            Value::Signed(number) => number.to_string(),
+        let text = |row: &Vec<Value>| match row.as_slice() {
+            [Value::Text(text)] => text.clone(),
+            [Value::Bytes(bytes)] => String::from_utf8(bytes.clone()).unwrap(),
+            [Value::Signed(number)] => number.to_string(),
             other => panic!("{sql}: {other:?}"),
         };
         rows.iter().map(text).collect()
@@ -230,12 +230,11 @@ impl Bench {
 
     pub(crate) async fn held(&self) -> Vec<HeldId> {
         let rows = self.rows("SELECT held_id FROM ob_held ORDER BY held_id").await;
-        rows.iter()
-            .map(|row| match row[0] {
-                Value::Signed(id) => HeldId(id),
-                _ => panic!("{row:?}"),
-            })
-            .collect()
+        let id = |row: &Vec<Value>| match row.as_slice() {
+            [Value::Signed(id)] => HeldId(*id),
+            other => panic!("{other:?}"),
+        };
+        rows.iter().map(id).collect()
     }
 }
 
