@@ -338,10 +338,13 @@ impl Round<'_> {
             fates.push(match &self.standings[at] {
                 Standing::Lost => Fate::Lost,
                 Standing::Reborn => Fate::Again,
-                Standing::Keyless => {
-                    let Ran::Refused(failure) = &item.ran else { return Err(illegal("an item without a key has run")) };
-                    Fate::Decided(marks.keyless(&item.delivery, failure))
-                }
+                Standing::Keyless => match (&item.ran, item.delivery.claim) {
+                    (Ran::Refused(failure), None) => Fate::Decided(marks.keyless(&item.delivery, failure)),
+                    (Ran::Refused(_), Some(_)) => return Err(illegal("a claim has no key")),
+                    (Ran::Unrun(_) | Ran::Known | Ran::Inside | Ran::Over(_), _) => {
+                        return Err(illegal("an item without a key has run"));
+                    }
+                },
                 Standing::Known(row) => {
                     let equal = item.delivery.equals(row, &self.lane.tenant.identify_limits());
                     let happening = if equal { Happening::DeliveredEqual } else { Happening::DeliveredOther };

@@ -83,6 +83,8 @@ pub(crate) struct Bench {
     pub(crate) plain: Target,
     /// Another one, of its own keys.
     pub(crate) other: Target,
+    /// A third one.
+    pub(crate) third: Target,
     /// With a query: runs inside the unit of work.
     pub(crate) inside: Target,
     put_aside: AtomicU64,
@@ -100,13 +102,13 @@ impl Bench {
         let store = SqliteStore::open(&dir.path().join("tenant.db"), Some(SCHEMA), Use::Host).await.unwrap();
         let mut handlers = BTreeMap::new();
         let mut targets = Vec::new();
-        for (name, queries) in [("plain", false), ("other", false), ("inside", true)] {
+        for (name, queries) in [("plain", false), ("other", false), ("third", false), ("inside", true)] {
             let id = store.handler_ensure(name).await.unwrap();
             let handler = Arc::new(Handler::new(name, id, handler_settings()));
             handlers.insert(name.to_owned(), handler.clone());
             targets.push(Target::Handler(handler, Arc::new(deployed(queries).await)));
         }
-        let [plain, other, inside] = <[Target; 3]>::try_from(targets).ok().unwrap();
+        let [plain, other, third, inside] = <[Target; 4]>::try_from(targets).ok().unwrap();
         let (stop, stopping) = watch::channel(false);
         let tenant = Tenant {
             name: "acme".into(),
@@ -132,7 +134,7 @@ impl Bench {
             stopping,
         };
         let put_aside = AtomicU64::new(0);
-        Self { store, lane, plain, other, inside, put_aside, _stop: stop, _dir: dir }
+        Self { store, lane, plain, other, third, inside, put_aside, _stop: stop, _dir: dir }
     }
 
     /// One unit of work on a connection of its own; afterwards the books must balance.
@@ -183,10 +185,10 @@ impl Bench {
     /// The first column of a query, as texts.
     pub(crate) async fn texts(&self, sql: &str) -> Vec<String> {
         let rows = self.rows(sql).await;
-        let text = |row: &Vec<Value>| match &row[0] {
-            Value::Text(text) => text.clone(),
-            Value::Bytes(bytes) => String::from_utf8(bytes.clone()).unwrap(),
-            Value::Signed(number) => number.to_string(),
+        let text = |row: &Vec<Value>| match row.as_slice() {
+            [Value::Text(text)] => text.clone(),
+            [Value::Bytes(bytes)] => String::from_utf8(bytes.clone()).unwrap(),
+            [Value::Signed(number)] => number.to_string(),
             other => panic!("{sql}: {other:?}"),
         };
         rows.iter().map(text).collect()
@@ -229,12 +231,11 @@ impl Bench {
 
     pub(crate) async fn held(&self) -> Vec<HeldId> {
         let rows = self.rows("SELECT held_id FROM ob_held ORDER BY held_id").await;
-        rows.iter()
-            .map(|row| match row[0] {
-                Value::Signed(id) => HeldId(id),
-                _ => panic!("{row:?}"),
-            })
-            .collect()
+        let id = |row: &Vec<Value>| match row.as_slice() {
+            [Value::Signed(id)] => HeldId(*id),
+            other => panic!("{other:?}"),
+        };
+        rows.iter().map(id).collect()
     }
 }
 
