@@ -17,10 +17,7 @@ use oncebox::{
     },
     metrics::Metrics,
     plugin::{Compiler, Engine, EngineLimits, Module, Outcome, RunLimits, StagedEvent, StagedWrite},
-    store::{
-        DeploymentId, HeldId, Lane, RuleId, Store, StoreError,
-        sqlite::{SqliteStore, Use},
-    },
+    store::{DeploymentId, HeldId, Lane, RuleId, Store, StoreError, Use, sqlite::SqliteStore},
 };
 use oncebox_core::{
     config::{self, Destination, HandlerLimits, HandlerRetry, HostLimits},
