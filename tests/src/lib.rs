@@ -1,3 +1,5 @@
 //! What the tests of Oncebox have in common.
 
+pub mod checker;
+pub mod page;
 pub mod wat;
