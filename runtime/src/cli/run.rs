@@ -2,29 +2,43 @@
 
 use std::path::Path;
 
+use oncebox_core::text::TextError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
-    failed::{Exit, Failed},
+    failed::{Failed, Wrong},
     logs,
     open::Opened,
 };
 use crate::{
+    code::Exit,
     host::{Ended, Host, OpenTenant},
     store::Use,
 };
 
-pub(super) async fn run(config: &Path) -> Result<Exit, Failed> {
+pub(super) async fn run(config: &Path, json: bool) -> Result<Exit, Failed> {
     let opened = Opened::read(config)?;
-    logs::begin(opened.config.host.log);
+    let form = logs::begin(opened.config.host.log, json);
     for warning in &opened.warnings {
-        tracing::warn!("{}", warning.0.message);
+        let TextError { file, line, message, help, .. } = &warning.0;
+        tracing::warn!(place = format!("{file}:{line}"), help, "{message}");
     }
+    match (serve(&opened).await, form) {
+        // Whoever reads the log by program shall find this line too, and no other form among them.
+        (Err(failed), logs::Form::Json) => {
+            tracing::error!(code = failed.code, exit = failed.exit.number(), "{}", failed.message);
+            Ok(failed.exit)
+        }
+        (ended, logs::Form::Json | logs::Form::Human) => ended,
+    }
+}
+
+async fn serve(opened: &Opened) -> Result<Exit, Failed> {
     let mut signals = Signals::new()?;
     let data_dir = opened.data_dir()?;
     let mut tenants = Vec::new();
     for (name, settings) in opened.tenants(None)? {
-        let store = opened.store(settings, Use::Host).await?;
+        let store = opened.store(name, settings, Use::Host).await?;
         tenants.push(OpenTenant { name: name.to_owned(), settings: settings.clone(), store });
     }
     let mut host = Host::start(opened.config.host.clone(), &data_dir, tenants).await?;
@@ -33,18 +47,21 @@ pub(super) async fn run(config: &Path) -> Result<Exit, Failed> {
     let mut ready = host.health().ready();
     loop {
         tokio::select! {
-            () = signals.next() => break,
+            () = signals.next() => return stop(host, &mut signals).await,
             why = host.broken() => {
                 tracing::error!(why, "stopping: this is a bug");
-                return Err(Failed::new(Exit::Bug, "task-ended", why));
+                return Err(Failed::new(Wrong::Bug, why));
             }
             Ok(()) = ready.changed() => {
                 if *ready.borrow_and_update() {
-                    tracing::info!("ready");
+                    tracing::info!(listening, "ready");
                 }
             }
         }
     }
+}
+
+async fn stop(host: Host, signals: &mut Signals) -> Result<Exit, Failed> {
     tracing::info!("stopping: takes nothing new, finishes what runs");
     tokio::select! {
         ended = host.stop() => {
@@ -66,10 +83,8 @@ struct Signals {
 
 impl Signals {
     fn new() -> Result<Self, Failed> {
-        let wanted = |kind| {
-            signal(kind)
-                .map_err(|error| Failed::new(Exit::Bug, "signals", format!("cannot listen for signals: {error}")))
-        };
+        let wanted =
+            |kind| signal(kind).map_err(|error| Failed::new(Wrong::Bug, format!("cannot listen for signals: {error}")));
         Ok(Self { terminate: wanted(SignalKind::terminate())?, interrupt: wanted(SignalKind::interrupt())? })
     }
 

@@ -71,7 +71,7 @@ pub enum HostError {
     #[error(transparent)]
     Plugin(#[from] PluginError),
     /// A tenant's database.
-    #[error("tenant {tenant}: {error}")]
+    #[error("tenant `{tenant}`: {error}")]
     Store {
         /// The tenant.
         tenant: String,

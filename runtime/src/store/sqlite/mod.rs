@@ -44,7 +44,7 @@ use sqlx::{
 };
 use tokio::sync::{Mutex, watch as tokio_watch};
 
-use self::errors::away;
+use self::errors::{away, open_error};
 use super::{
     ClaimedRow, Deployment, DeploymentId, DeploymentOffer, Gauges, HandlerId, HeldFilter, HeldId, HeldRow, HeldStory,
     KeyStory, Lane, LaneCount, LocalId, LocalMessage, StatementError, Store, StoreError, StoredRule, Use,
@@ -66,7 +66,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// [`StoreError::Taken`] for a second host; [`StoreError::Migration`] when the tables are newer than this binary;
-    /// [`StoreError::Away`] when the file cannot be opened.
+    /// [`StoreError::NotADatabase`] or [`StoreError::Away`] when the file cannot be opened.
     pub async fn open(path: &Path, schema: Option<&str>, usage: Use) -> Result<Arc<Self>, StoreError> {
         let host_lock = match usage {
             Use::Host => Some(lock_host_patiently(path).await?),
@@ -92,10 +92,7 @@ impl SqliteStore {
 }
 
 async fn connect(options: &SqliteConnectOptions, path: &Path) -> Result<SqliteConnection, StoreError> {
-    options
-        .connect()
-        .await
-        .map_err(|error| StoreError::Away { message: format!("cannot open {}: {error}", path.display()) })
+    options.connect().await.map_err(|error| open_error(path, &error))
 }
 
 /// A command that asks whether a host is live holds the lock for a moment.
