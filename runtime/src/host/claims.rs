@@ -12,11 +12,14 @@ use oncebox_core::{
 use tokio::sync::watch;
 
 use super::{
-    delivery::{Claim, Delivery, Origin, Target},
+    delivery::{Claim, Delivery, Target},
     handler::{Deployed, Handler},
     tenant::Tenant,
 };
-use crate::store::{ClaimedRow, StoreError};
+use crate::{
+    source::Origin,
+    store::{ClaimedRow, StoreError},
+};
 
 /// The longest time between two looks.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -68,10 +71,9 @@ fn delivery(
 ) -> Delivery {
     let rule = tenant.settings.sources.get(&row.source).map(|source| source.envelope.clone()).unwrap_or_default();
     let opened = envelope::open(&row.body, &rule, &tenant.identify_limits());
-    let identity = match &opened {
-        Ok(_) => Ok(Identity { key: row.key, fingerprint: row.fingerprint, ordering_key: None }),
-        Err(poison) => Err(Failure::from(poison.clone())),
-    };
+    // Its source may be read otherwise now; then it is dead under its own key, and not poison beside a row that stays
+    // parked and is claimed for ever.
+    let unrun = opened.as_ref().err().map(|poison| Failure::from(poison.clone()));
     let origin = Origin {
         source: row.source.as_str().into(),
         hash: message_hash(&row.body),
@@ -84,9 +86,9 @@ fn delivery(
     Delivery {
         target: Target::Handler(handler.clone(), deployed.clone()),
         origin: Arc::new(origin),
-        identity,
+        identity: Ok(Identity { key: row.key, fingerprint: row.fingerprint, ordering_key: None }),
         counted: Counted { attempts: row.attempts, attempts_short: row.attempts_short },
         claim: Some(Claim { held: row.held, token, generation: row.generation }),
-        unrun: None,
+        unrun,
     }
 }

@@ -116,6 +116,9 @@ pub trait Store: Send + Sync {
     /// Lengthens the leases that carry one of these tokens.
     async fn local_renew(&self, tokens: &[LeaseToken], lease: Duration) -> Result<(), StoreError>;
 
+    /// Deletes settled messages under their tokens, outside a unit of work; those that are no longer ours are left.
+    async fn local_settle(&self, messages: &[(LocalId, LeaseToken)]) -> Result<(), StoreError>;
+
     /// When the next parked row or delayed local message becomes due (database clock), if any.
     async fn next_due_us(&self) -> Result<Option<i64>, StoreError>;
 

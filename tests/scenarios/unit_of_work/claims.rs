@@ -151,3 +151,19 @@ async fn a_claim_that_is_not_understood_any_more_is_dead_under_its_own_key() {
     assert_eq!(bench.texts("SELECT state || code FROM ob_held").await, ["1envelope"]);
     assert_eq!(bench.texts("SELECT state FROM ob_inbox").await, ["3"]);
 }
+
+/// It would be poison beside a row that stays parked: nothing may be committed.
+#[tokio::test]
+async fn a_claim_without_its_key_is_refused() {
+    let bench = Bench::new().await;
+    park(&bench, &["a"]).await;
+    let mut delivery = claim_one(&bench).await;
+    let failure = Failure::new(Class::Poison, "envelope", "it is no event");
+    delivery.identity = Err(failure.clone());
+    let before = bench.rows("SELECT * FROM ob_held").await;
+    let mut connection = bench.store.lane().await.unwrap();
+    let item = Item { delivery, ran: Ran::Refused(failure) };
+    let error = bench.unit_on(connection.as_mut(), &[item]).await.unwrap_err();
+    assert_eq!(error.code(), "store-statement");
+    assert_eq!(bench.rows("SELECT * FROM ob_held").await, before);
+}

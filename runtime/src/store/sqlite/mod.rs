@@ -47,7 +47,7 @@ use tokio::sync::{Mutex, watch as tokio_watch};
 use self::errors::away;
 use super::{
     ClaimedRow, Deployment, DeploymentId, DeploymentOffer, Gauges, HandlerId, HeldFilter, HeldId, HeldRow, HeldStory,
-    KeyStory, Lane, LaneCount, LocalMessage, StatementError, Store, StoreError, StoredRule, Use,
+    KeyStory, Lane, LaneCount, LocalId, LocalMessage, StatementError, Store, StoreError, StoredRule, Use,
 };
 
 /// One SQLite file.
@@ -244,6 +244,10 @@ impl Store for SqliteStore {
 
     async fn local_renew(&self, tokens: &[LeaseToken], lease: Duration) -> Result<(), StoreError> {
         queues::local_renew(&mut *self.admin.lock().await, tokens, lease).await
+    }
+
+    async fn local_settle(&self, messages: &[(LocalId, LeaseToken)]) -> Result<(), StoreError> {
+        queues::local_settle(&mut *self.admin.lock().await, messages).await.map(|_| ())
     }
 
     async fn next_due_us(&self) -> Result<Option<i64>, StoreError> {

@@ -111,6 +111,26 @@ pub(super) async fn local_renew(
     tx.commit().await.map_err(wrap)
 }
 
+/// The answer names those that were no longer ours.
+pub(super) async fn local_settle(
+    connection: &mut SqliteConnection,
+    messages: &[(LocalId, LeaseToken)],
+) -> Result<Vec<LocalId>, StoreError> {
+    let mut lost = Vec::new();
+    for (id, token) in messages {
+        let done = sqlx::query("DELETE FROM ob_local WHERE local_id = ? AND lease_token = ?")
+            .bind(id.0)
+            .bind(token.as_bytes())
+            .execute(&mut *connection)
+            .await
+            .map_err(|error| store_error("local settle", &error))?;
+        if done.rows_affected() != 1 {
+            lost.push(*id);
+        }
+    }
+    Ok(lost)
+}
+
 pub(super) async fn next_due_us(connection: &mut SqliteConnection) -> Result<Option<i64>, StoreError> {
     sqlx::query(
         "SELECT min(due) FROM (
