@@ -5,6 +5,7 @@
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
@@ -14,13 +15,12 @@ use crate::run::{Failed, Result};
 /// `$1` oncebox, `$2` its configuration, `$3` its log, `$4` the folder to remove, or nothing. Each order is answered by
 /// one line.
 const SCRIPT: &str = r#"
-trap '' INT TERM HUP
 host=
 status=0
 while read -r order; do
   case "$order" in
   run)
-    (trap - INT TERM HUP; exec "$1" --config "$2" run </dev/null >>"$3" 2>&1) &
+    "$1" --config "$2" run </dev/null >>"$3" 2>&1 &
     host=$!
     echo "$host"
     ;;
@@ -68,7 +68,9 @@ impl Keeper {
         let mut command = Command::new("sh");
         command.args(["-c", SCRIPT, "sh"]).args([kept.oncebox, kept.config, &kept.log]);
         command.arg(kept.remove.unwrap_or_else(|| Path::new(""))).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut shell = command.spawn().map_err(Failed::to("start a shell"))?;
+        // Out of the terminal's way: Ctrl-C ends this process, and the closing pipe does the rest. (Ignoring the signal in
+        // the shell instead would have the host begin with it ignored, and miss a SIGTERM that comes early.)
+        let mut shell = command.process_group(0).spawn().map_err(Failed::to("start a shell"))?;
         let (orders, answers) = (shell.stdin.take(), shell.stdout.take().map(BufReader::new));
         Ok(Self { shell, orders, answers, log: kept.log, host: String::new() })
     }
@@ -131,8 +133,10 @@ mod tests {
     fn keeper(dir: &Path, script: &str) -> Keeper {
         std::fs::create_dir_all(dir).unwrap();
         let stand_in = dir.join("stand-in");
-        std::fs::write(&stand_in, format!("#!/bin/sh\n{script}\n")).unwrap();
-        assert!(Command::new("chmod").arg("+x").arg(&stand_in).status().unwrap().success());
+        // Written by another process: a descriptor of ours could be open in a child of another test, and the file be busy.
+        let mut write = Command::new("sh");
+        write.args(["-c", r#"printf '#!/bin/sh\n%s\n' "$2" >"$1" && chmod +x "$1""#, "sh"]).arg(&stand_in).arg(script);
+        assert!(write.status().unwrap().success());
         let kept = Kept { oncebox: &stand_in, config: Path::new("none"), log: dir.join("host.log"), remove: Some(dir) };
         Keeper::new(kept).unwrap()
     }
