@@ -247,8 +247,8 @@ impl Store for SqliteStore {
         queues::local_settle(&mut *self.admin.lock().await, messages).await.map(|_| ())
     }
 
-    async fn next_due_us(&self) -> Result<Option<i64>, StoreError> {
-        queues::next_due_us(&mut *self.admin.lock().await).await
+    async fn held_due(&self) -> Result<Vec<(HandlerId, i64)>, StoreError> {
+        queues::held_due(&mut *self.admin.lock().await).await
     }
 
     async fn held_claim(
