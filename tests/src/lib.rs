@@ -1,3 +1,8 @@
 //! What the tests of Oncebox have in common.
 
+pub mod checker;
+pub mod database;
+pub mod feed;
+pub mod host;
+pub mod patience;
 pub mod wat;
