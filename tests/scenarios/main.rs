@@ -2,5 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
+mod alone;
+mod chain;
 mod crash;
+mod deploy;
+mod hostile;
+mod latency;
+mod parked;
+mod routes;
+mod schema;
+mod stop;
 mod support;
+mod tenants;
