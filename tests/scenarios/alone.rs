@@ -1,7 +1,7 @@
 //! One host for one file, and commands beside it.
 
 use oncebox_tests::{
-    checker::check_promise,
+    promise::check_promise,
     feed::entry,
     patience::{PATIENCE, eventually},
 };

@@ -1,7 +1,7 @@
 //! Handlers that feed one another over `local`.
 
 use oncebox_tests::{
-    checker::check_promise,
+    promise::check_promise,
     feed::{entry, event},
     patience::{PATIENCE, eventually},
 };

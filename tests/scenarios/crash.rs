@@ -4,7 +4,7 @@ use std::{thread, time::Duration};
 
 use oncebox::clock;
 use oncebox_tests::{
-    checker::{check_feed, check_promise},
+    promise::{check_feed, check_promise},
     feed::{Chance, Feed},
     patience::{PATIENCE, pass},
 };

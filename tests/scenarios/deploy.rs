@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use oncebox_tests::{
-    checker::{check_feed, check_promise},
+    promise::{check_feed, check_promise},
     database::Database,
     feed::{Feed, entry, event},
     host::Site,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oncebox_tests::{
-    checker::check_promise,
+    promise::check_promise,
     database::Database,
     feed::entry,
     patience::{PATIENCE, eventually},

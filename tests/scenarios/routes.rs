@@ -1,7 +1,7 @@
 //! Which handlers get which events, and what becomes of those that nobody gets.
 
 use oncebox_tests::{
-    checker::check_promise,
+    promise::check_promise,
     feed::{entry, event},
     patience::{PATIENCE, eventually},
 };

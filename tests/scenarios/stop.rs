@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oncebox_tests::{
-    checker::{check_feed, check_promise},
+    promise::{check_feed, check_promise},
     database::Database,
     feed::{Feed, event},
     host::Host,

@@ -3,7 +3,7 @@
 use std::fs;
 
 use oncebox_tests::{
-    checker::check_promise,
+    promise::check_promise,
     feed::entry,
     patience::{PATIENCE, eventually},
 };

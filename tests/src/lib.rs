@@ -4,5 +4,7 @@ pub mod checker;
 pub mod database;
 pub mod feed;
 pub mod host;
+pub mod page;
 pub mod patience;
+pub mod promise;
 pub mod wat;

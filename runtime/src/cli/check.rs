@@ -19,7 +19,7 @@ use super::{
 use crate::{
     host::admission::{Reason, Refused},
     plugin::{Engine, EngineLimits},
-    store::sqlite::Use,
+    store::Use,
 };
 
 pub(super) async fn check(output: Output, config: &Path, args: CheckArgs) -> Result<Exit, Failed> {

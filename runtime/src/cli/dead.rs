@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     clock::shown,
-    store::{AttemptRow, HandlerId, HeldFilter, HeldId, HeldRow, HeldStory, sqlite::Use},
+    store::{AttemptRow, HandlerId, HeldFilter, HeldId, HeldRow, HeldStory, Use},
 };
 
 pub(super) async fn dead(output: Output, config: &Path, args: DeadArgs) -> Result<Exit, Failed> {

@@ -10,7 +10,7 @@ use super::{
     open::Opened,
     output::Output,
 };
-use crate::store::sqlite::Use;
+use crate::store::Use;
 
 pub(super) async fn migrate(output: Output, config: &Path, args: &TenantArgs) -> Result<Exit, Failed> {
     let opened = Opened::read(config)?;

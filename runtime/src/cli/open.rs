@@ -11,10 +11,7 @@ use super::{
     args::Pair,
     failed::{Exit, Failed},
 };
-use crate::store::{
-    Store,
-    sqlite::{SqliteStore, Use},
-};
+use crate::store::{Store, Use};
 
 /// A configuration and the folder that its paths start from.
 #[derive(Debug)]
@@ -97,10 +94,22 @@ impl Opened {
                 let path = self.data_dir()?.join(path);
                 let schema = schema.as_ref().map(|schema| self.folder.join(schema));
                 let schema = schema.as_deref().map(|schema| read(schema).map(|(_, text)| text)).transpose()?;
-                Ok(SqliteStore::open(&path, schema.as_deref(), usage).await?)
+                embedded(&path, schema.as_deref(), usage).await
             }
         }
     }
+}
+
+#[cfg(feature = "embedded")]
+async fn embedded(path: &Path, schema: Option<&str>, usage: Use) -> Result<Arc<dyn Store>, Failed> {
+    Ok(crate::store::sqlite::SqliteStore::open(path, schema, usage).await?)
+}
+
+#[cfg(not(feature = "embedded"))]
+#[expect(clippy::unused_async, reason = "the same call with the feature waits for the database")]
+async fn embedded(_path: &Path, _schema: Option<&str>, _usage: Use) -> Result<Arc<dyn Store>, Failed> {
+    let message = "store kind \"sqlite\" needs the feature \"embedded\", which this build of oncebox does not have";
+    Err(Failed::new(Exit::Config, "feature", message))
 }
 
 fn read(path: &Path) -> Result<(String, String), Failed> {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     host::{Ended, Host, OpenTenant},
-    store::sqlite::Use,
+    store::Use,
 };
 
 pub(super) async fn run(config: &Path) -> Result<Exit, Failed> {

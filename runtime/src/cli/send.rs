@@ -16,7 +16,7 @@ use super::{
     open::Opened,
     output::Output,
 };
-use crate::store::sqlite::Use;
+use crate::store::Use;
 
 /// Lines in one transaction, at most.
 const LINES_MAX: usize = 1_000;

@@ -11,7 +11,7 @@ use super::{
     open::Opened,
     output::{Output, table},
 };
-use crate::store::{Store, sqlite::Use};
+use crate::store::{Store, Use};
 
 /// Counts by handler and then by verdict or state.
 type Counts = BTreeMap<String, BTreeMap<String, u64>>;

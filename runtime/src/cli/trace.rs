@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     clock::shown,
-    store::{DeploymentId, HeldStory, InboxStory, KeyStory, sqlite::Use},
+    store::{DeploymentId, HeldStory, InboxStory, KeyStory, Use},
 };
 
 pub(super) async fn trace(output: Output, config: &Path, args: &TraceArgs) -> Result<Exit, Failed> {
@@ -106,7 +106,8 @@ fn inbox_lines(inbox: &InboxStory, duplicates: u64, lines: &mut Vec<(i64, String
     if matches!(inbox.state, InboxState::Applied | InboxState::Skipped | InboxState::Discarded) {
         let code = inbox.code.as_ref().map_or_else(String::new, |code| format!(": {code}"));
         let module = module(inbox.deployment);
-        lines.push((inbox.decided_us, format!("{:<11} attempt {}, {module}{code}", inbox.state.name(), inbox.attempts)));
+        lines
+            .push((inbox.decided_us, format!("{:<11} attempt {}, {module}{code}", inbox.state.name(), inbox.attempts)));
     }
     if let Some(at) = inbox.duplicate_us.filter(|_| duplicates > 0) {
         let times = if duplicates == 1 { "once".to_owned() } else { format!("{duplicates} times") };

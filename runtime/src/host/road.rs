@@ -118,7 +118,10 @@ async fn look_up(lane: &LaneContext, connection: &mut Box<dyn Lane>, batch: Vec<
     let rows = loop {
         match connection.inbox_look_up(&keys).await {
             Ok(rows) => break rows,
-            Err(error) => patience.wait(&error).await?,
+            Err(error) => {
+                patience.wait(&error).await?;
+                *connection = lane.connect().await?;
+            }
         }
     };
     patience.over();

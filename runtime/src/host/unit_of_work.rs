@@ -87,6 +87,12 @@ enum Ending {
     NotOurs(Vec<LocalId>),
 }
 
+/// What stands in the open transaction, waiting for its end.
+enum Written {
+    Whole { fates: Vec<Fate>, settled: Vec<LocalId> },
+    NotOurs(Vec<LocalId>),
+}
+
 async fn attempt(
     lane: &LaneContext,
     connection: &mut dyn Lane,
@@ -95,14 +101,41 @@ async fn attempt(
 ) -> Result<Ending, StoreError> {
     let began = clock::monotonic();
     let mut unit = connection.begin().await?;
+    match write(lane, unit.as_mut(), batch, lost).await {
+        Ok(Written::Whole { fates, settled }) => {
+            unit.commit().await?;
+            let parked = fates.contains(&Fate::Decided(Verdict::Parked));
+            Ok(Ending::Committed(Done { fates, settled, parked, took: began.elapsed() }))
+        }
+        Ok(Written::NotOurs(ids)) => {
+            unit.rollback().await?;
+            Ok(Ending::NotOurs(ids))
+        }
+        Err(error) => {
+            // Nothing may stay locked while the host waits for a better time.
+            if let Err(second) = unit.rollback().await {
+                tracing::debug!(tenant = %lane.tenant.name, error = %second, "could not roll back");
+            }
+            Err(error)
+        }
+    }
+}
+
+async fn write(
+    lane: &LaneContext,
+    unit: &mut dyn UnitOfWork,
+    batch: &[Item],
+    lost: &[LocalId],
+) -> Result<Written, StoreError> {
+    let began = clock::monotonic();
     let token = LeaseToken(rand::random());
     let now_us = unit.now_us().await?;
-    let standings = stand(unit.as_mut(), token, batch, lost).await?;
+    let standings = stand(unit, token, batch, lost).await?;
     unit.savepoint(Savepoint::Marks).await?;
     let mut round = Round { lane, began, batch, standings: &standings, ends: HashMap::new(), undecided: Vec::new() };
-    round.write(unit.as_mut()).await?;
+    round.write(unit).await?;
     let (marks, fates) = round.conclude(now_us)?;
-    marks.write(unit.as_mut(), lane).await?;
+    marks.write(unit, lane).await?;
     let taken_back: Vec<_> = fates
         .iter()
         .zip(batch)
@@ -113,17 +146,10 @@ async fn attempt(
     let settled = settled(batch, &fates);
     let not_ours = unit.local_settle(&settled).await?;
     if !not_ours.is_empty() {
-        unit.rollback().await?;
-        return Ok(Ending::NotOurs(not_ours));
+        return Ok(Written::NotOurs(not_ours));
     }
     unit.release(Savepoint::Marks).await?;
-    unit.commit().await?;
-    Ok(Ending::Committed(Done {
-        parked: fates.contains(&Fate::Decided(Verdict::Parked)),
-        fates,
-        settled: settled.into_iter().map(|(id, _)| id).collect(),
-        took: began.elapsed(),
-    }))
+    Ok(Written::Whole { fates, settled: settled.into_iter().map(|(id, _)| id).collect() })
 }
 
 /// Inserts the rows of deliveries, all of them and sorted, or locks those of claims.
@@ -288,7 +314,8 @@ impl Round<'_> {
             // A look-up's knowledge never makes a key first: `stand` has sent it away.
             Ran::Known => return Ok(false),
             Ran::Over(attempted) => attempted.clone(),
-            Ran::Inside if self.began.elapsed() > self.lane.tenant.settings.unit_time_max => {
+            // One runs in any case: a unit that waited long for its right to write must not come to nothing.
+            Ran::Inside if !self.ends.is_empty() && self.began.elapsed() > self.lane.tenant.settings.unit_time_max => {
                 self.undecided.push(at);
                 return Ok(false);
             }

@@ -10,6 +10,7 @@
 mod error;
 mod message_codec;
 mod rows;
+#[cfg(feature = "embedded")]
 pub mod sqlite;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -229,6 +230,15 @@ pub trait UnitOfWork: Send {
 
     /// Undoes all of it.
     async fn rollback(self: Box<Self>) -> Result<(), StoreError>;
+}
+
+/// How a process uses a tenant's database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// `oncebox run`. On the embedded store the only one: leases of an earlier life are void.
+    Host,
+    /// A command beside a host, or without one.
+    Command,
 }
 
 /// Lanes that a store can use at the same time.

@@ -47,17 +47,8 @@ use tokio::sync::{Mutex, watch as tokio_watch};
 use self::errors::away;
 use super::{
     ClaimedRow, Deployment, DeploymentId, DeploymentOffer, Gauges, HandlerId, HeldFilter, HeldId, HeldRow, HeldStory,
-    KeyStory, Lane, LaneCount, LocalMessage, StatementError, Store, StoreError, StoredRule,
+    KeyStory, Lane, LaneCount, LocalMessage, StatementError, Store, StoreError, StoredRule, Use,
 };
-
-/// How a process uses the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
-    /// `oncebox run`: the only one; leases of an earlier life are void.
-    Host,
-    /// A command beside a host, or without one.
-    Command,
-}
 
 /// One SQLite file.
 pub struct SqliteStore {
