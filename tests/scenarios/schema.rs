@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use oncebox_tests::{
-    promise::check_promise,
     feed::entry,
     patience::{PATIENCE, eventually},
+    promise::check_promise,
 };
 
 use crate::support::{ONE, settled};
@@ -38,6 +38,7 @@ fn events_wait_uncounted_while_a_table_is_not_what_it_was_and_are_applied_when_i
 #[test]
 fn a_host_that_starts_while_a_table_is_gone_takes_nothing_until_it_is_back() {
     let site = ONE.site();
+    site.start().ready().stop();
     let database = site.database("t.db");
     database.execute("ALTER TABLE counter RENAME TO counter_away");
     site.send("t/in", &[entry("e-1", "k", 5)]);
@@ -50,5 +51,15 @@ fn a_host_that_starts_while_a_table_is_gone_takes_nothing_until_it_is_back() {
     settled(&database, PATIENCE);
     check_promise(&database);
     assert_eq!(database.number("SELECT total FROM counter"), 5);
+    host.stop();
+}
+
+#[test]
+fn what_was_never_served_is_refused_when_its_table_is_gone_and_says_so() {
+    let site = ONE.site();
+    site.database("t.db").execute("DROP TABLE counter");
+    let host = site.start();
+    let why = eventually("says why", PATIENCE, || Some(host.get("/readyz").1).filter(|why| why.contains("counter")));
+    assert!(why.contains("tenant t: handler a"), "{why}");
     host.stop();
 }

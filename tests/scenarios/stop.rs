@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use oncebox_tests::{
-    promise::{check_feed, check_promise},
     database::Database,
     feed::{Feed, event},
     host::Host,
     patience::{PATIENCE, eventually},
+    promise::{check_feed, check_promise},
 };
 use serde_json::json;
 
@@ -64,7 +64,7 @@ fn a_second_signal_ends_the_host_at_once_and_loses_nothing() {
     host.terminate();
     eventually("it drains", PATIENCE, || host.logged("stopping: takes nothing new, finishes what runs").pop());
     host.terminate();
-    assert_eq!(host.ended(), 130);
+    assert_eq!(host.ended_within(Duration::from_secs(1)), 130);
     check_promise(&database);
     let host = site.start().ready();
     settled(&database, PATIENCE);
@@ -83,7 +83,7 @@ fn when_the_drain_time_is_over_the_host_says_how_many_it_leaves_undecided() {
         (database.number("SELECT sum(deliveries) FROM ob_local") == 2).then_some(())
     });
     host.terminate();
-    assert_eq!(host.ended(), 0);
+    assert_eq!(host.ended_within(Duration::from_secs(2)), 0);
     let lines = host.logged("stopped; what is undecided is kept and taken again");
     assert_eq!((&lines[0]["undecided"], &lines[0]["out_of_time"]), (&json!(2), &json!(true)), "{lines:?}");
     assert_eq!(database.number("SELECT count(*) FROM ob_local"), 2);

@@ -13,6 +13,7 @@ use std::{
         OnceLock,
         atomic::{AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
 use serde_json::Value as Json;
@@ -323,7 +324,17 @@ impl Host {
     #[track_caller]
     #[must_use]
     pub fn ended(&mut self) -> i32 {
-        let status = eventually("ended", PATIENCE, || self.child.try_wait().unwrap());
+        self.ended_within(PATIENCE)
+    }
+
+    /// The same, by a deadline.
+    ///
+    /// # Panics
+    /// It does not end by then, or was killed.
+    #[track_caller]
+    #[must_use]
+    pub fn ended_within(&mut self, deadline: Duration) -> i32 {
+        let status = eventually("ended", deadline, || self.child.try_wait().unwrap());
         status.code().unwrap()
     }
 

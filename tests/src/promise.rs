@@ -65,7 +65,8 @@ const RULES: [(&str, &str); 8] = [
         "applied, skipped and dead in the books are rows",
         "SELECT handler || ': applied ' || applied || ' of ' || inbox_applied || ', skipped ' || skipped || ' of '
            || inbox_skipped || ', dead ' || dead || ' of ' || (inbox_dead + letters) FROM books
-         WHERE (applied, skipped, dead) <> (inbox_applied, inbox_skipped, inbox_dead + letters)",
+         WHERE (applied, dead) <> (inbox_applied, inbox_dead + letters)
+           OR (skipped <> inbox_skipped AND handler_id <> 0) -- without a handler: what its source ignores",
     ),
     (
         "duplicates and conflicts in the books are counted on the keys' rows",

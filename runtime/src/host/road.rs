@@ -81,6 +81,7 @@ fn identified(tenant: &Tenant, source: &LocalSource, taken: Taken) -> Vec<Delive
         counted: Counted::default(),
         claim: None,
         unrun: None,
+        in_hand: tenant.in_hand.clone(),
     };
     let Some(envelope) = &origin.envelope else {
         return poison.into_iter().map(|failure| delivery(Target::Nobody, Err(failure))).collect();
