@@ -1,5 +1,10 @@
 //! What the tests of Oncebox have in common.
 
 pub mod checker;
+pub mod database;
+pub mod feed;
+pub mod host;
 pub mod page;
+pub mod patience;
+pub mod promise;
 pub mod wat;

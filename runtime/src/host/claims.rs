@@ -103,5 +103,6 @@ fn delivery(
         counted: Counted { attempts: row.attempts, attempts_short: row.attempts_short },
         claim: Some(Claim { held: row.held, token, generation: row.generation }),
         unrun,
+        in_hand: tenant.in_hand.clone(),
     }
 }

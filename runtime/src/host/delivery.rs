@@ -49,6 +49,8 @@ pub struct Delivery {
     pub claim: Option<Claim>,
     /// Put aside without a run, uncounted, for this reason.
     pub unrun: Option<Failure>,
+    /// Makes it count among what the host has in hand, until it is dropped.
+    pub in_hand: Arc<()>,
 }
 
 impl Delivery {

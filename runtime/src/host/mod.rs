@@ -23,7 +23,7 @@ mod writes;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use oncebox_core::{config, ids::BootId};
@@ -50,9 +50,13 @@ use crate::{
     store::{Store, StoreError},
 };
 
+/// The tenants that are served now.
+type Tenants = Arc<Mutex<Vec<Arc<Tenant>>>>;
+
 /// A running host.
 pub struct Host {
-    tenants: Vec<Arc<Tenant>>,
+    /// Shared with what is served over HTTP.
+    tenants: Tenants,
     boot: BootId,
     stop: watch::Sender<bool>,
     /// Sources, claims, deployments: they take nothing new once the host stops.
@@ -62,6 +66,9 @@ pub struct Host {
     settings: config::Host,
     health: Arc<Health>,
     listening: Option<std::net::SocketAddr>,
+    engine: Arc<Engine>,
+    metrics: Arc<Metrics>,
+    data_dir: PathBuf,
 }
 
 /// Why a host does not start.
@@ -111,7 +118,7 @@ pub struct Ended {
 }
 
 impl Host {
-    /// Starts all tenants.
+    /// Starts a host with these tenants; others may come later.
     ///
     /// # Errors
     /// [`HostError`], when the host cannot do its work at all.
@@ -126,7 +133,7 @@ impl Host {
         let boot = BootId(rand::random());
         let (stop, stopping) = watch::channel(false);
         let mut host = Self {
-            tenants: Vec::new(),
+            tenants: Tenants::default(),
             boot,
             stop,
             takers: JoinSet::new(),
@@ -135,13 +142,12 @@ impl Host {
             settings,
             health: health.clone(),
             listening: None,
+            engine,
+            metrics: metrics.clone(),
+            data_dir: data_dir.to_owned(),
         };
         for open in tenants {
-            let name = open.name.clone();
-            let tenant = bring_up(open, &host.settings, boot, &health, &metrics, &stopping)
-                .await
-                .map_err(|error| HostError::Store { tenant: name, error })?;
-            host.begin(tenant, &engine, data_dir.join("modules"), &stopping);
+            host.add(open).await?;
         }
         if let Some(address) = host.settings.listen {
             let listener = TcpListener::bind(address).await.map_err(|error| HostError::Listen { address, error })?;
@@ -151,9 +157,26 @@ impl Host {
         Ok(host)
     }
 
-    fn begin(&mut self, tenant: Tenant, engine: &Arc<Engine>, cache_dir: PathBuf, stopping: &watch::Receiver<bool>) {
+    /// Lets a tenant work from now on.
+    ///
+    /// # Errors
+    /// [`HostError::Store`]: the tenant is not served, the others are.
+    pub async fn add(&mut self, open: OpenTenant) -> Result<(), HostError> {
+        let name = open.name.clone();
+        match bring_up(open, &self.settings, self.boot, &self.health, &self.metrics, &self.stop.subscribe()).await {
+            Ok(tenant) => {
+                self.begin(tenant);
+                Ok(())
+            }
+            Err(error) => Err(HostError::Store { tenant: name, error }),
+        }
+    }
+
+    fn begin(&mut self, tenant: Tenant) {
         let tenant = Arc::new(tenant);
-        let deployments = deployments::Deployments::new(tenant.clone(), engine.clone(), cache_dir);
+        let stopping = self.stop.subscribe();
+        let cache_dir = self.data_dir.join("modules");
+        let deployments = deployments::Deployments::new(tenant.clone(), self.engine.clone(), cache_dir);
         self.takers.spawn(deployments.follow(stopping.clone()));
         self.takers.spawn(claims::claims(tenant.clone(), stopping.clone()));
         for source in tenant.sources.iter().cloned() {
@@ -174,7 +197,7 @@ impl Host {
             let lanes = if is_slow { &mut self.slow_lanes } else { &mut self.lanes };
             lanes.spawn(road::lane(lane));
         }
-        self.tenants.push(tenant);
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner).push(tenant);
     }
 
     /// Where `/livez`, `/readyz` and `/metrics` are served.
@@ -207,7 +230,7 @@ impl Host {
     pub async fn stop(mut self) -> Ended {
         self.health.missing("host", "is stopping");
         let _ = self.stop.send(true);
-        let tenants = std::mem::take(&mut self.tenants);
+        let tenants = std::mem::take(&mut *self.tenants.lock().unwrap_or_else(PoisonError::into_inner));
         let drained = tokio::time::timeout(self.settings.drain_time, async {
             while self.takers.join_next().await.is_some() {}
             let mut undecided = 0;
@@ -219,7 +242,10 @@ impl Host {
         });
         let ended = match drained.await {
             Ok(undecided) => Ended { undecided, out_of_time: false },
-            Err(_) => Ended { undecided: waiting(&tenants), out_of_time: true },
+            Err(_) => {
+                let undecided = tenants.iter().map(|tenant| tenant.deliveries_in_hand()).sum();
+                Ended { undecided, out_of_time: true }
+            }
         };
         if !ended.out_of_time {
             for tenant in &tenants {
@@ -261,6 +287,7 @@ async fn bring_up(
         host_limits: settings.limits,
         lease_time: settings.lease_time,
         secret: store.tenant_secret().await?,
+        in_hand: Arc::new(()),
         handlers,
         lanes: queues(count.lanes),
         slow_lanes: queues(count.slow_lanes),

@@ -80,6 +80,7 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
         counted: Counted::default(),
         claim: None,
         unrun: None,
+        in_hand: tenant.in_hand.clone(),
     };
     let Some(envelope) = &origin.envelope else {
         return poison.into_iter().map(|failure| delivery(Target::Nobody, Err(failure))).collect();

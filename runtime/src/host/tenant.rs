@@ -45,6 +45,8 @@ pub struct Tenant {
     pub lanes: Vec<Arc<LaneQueue<Work>>>,
     /// Queues of the slow lanes.
     pub slow_lanes: Vec<Arc<LaneQueue<Work>>>,
+    /// Held by every delivery that is in memory.
+    pub in_hand: Arc<()>,
     /// This host's life.
     pub boot: BootId,
     /// The secret behind its plugins' randomness.
@@ -103,6 +105,12 @@ impl Tenant {
     #[must_use]
     pub fn identify_limits(&self) -> Limits {
         Limits::from(&self.host_limits)
+    }
+
+    /// How many deliveries are in memory: waiting, running, or in a unit of work.
+    #[must_use]
+    pub fn deliveries_in_hand(&self) -> usize {
+        Arc::strong_count(&self.in_hand) - 1
     }
 
     /// How many deliveries of a handler wait in memory.
