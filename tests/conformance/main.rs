@@ -164,6 +164,7 @@ cases! {
     Sqlite embedded a_second_host_under_another_name_of_the_file_is_refused;
     Sqlite embedded leases_are_void_when_a_host_starts;
     Sqlite embedded opening_again_migrates_nothing_and_a_newer_file_is_refused;
+    Sqlite embedded a_table_that_would_break_a_unit_of_work_is_named_with_its_clause;
     Sqlite embedded a_schema_that_is_wrong_leaves_no_half_made_file;
     Sqlite embedded a_decimal_beyond_15_digits_and_a_large_unsigned_are_refused_at_bind;
     Sqlite embedded a_text_where_a_strict_table_wants_a_number_is_a_data_failure;

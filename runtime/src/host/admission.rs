@@ -96,6 +96,8 @@ pub enum Check {
     Destinations,
     /// Ceilings.
     Limits,
+    /// A table's own definition.
+    UnfitTable,
     /// The database's own opinion of a text.
     NotPrepared,
 }
@@ -122,6 +124,9 @@ codes! { Check {
     Limits "limits" Refused
         "the module needs more than the operator's ceiling"
         "raise the ceiling, or make the module need less"
+    UnfitTable "table-unfit" Refused
+        "a table that the module names has a clause that would break the unit of work behind the host's back"
+        "make the table anew without the clause that the message names"
     NotPrepared "not-prepared" Refused
         "the database does not prepare a statement or query"
         "mend the text as the database's own words say"
@@ -160,6 +165,11 @@ pub async fn admit(place: Place<'_>, manifest: &Manifest, store: &dyn Store) -> 
             code: Check::BadRule.code(),
             message: format!("{error} (in the manifest, or overridden in {})", place.section()),
         });
+    }
+    let tables: Vec<&str> = manifest.tables.keys().map(String::as_str).collect();
+    for (table, clause) in store.unfit_tables(&tables).await? {
+        let message = format!("table {table} is defined with {clause}: make it anew without that clause");
+        reasons.push(Reason { code: Check::UnfitTable.code(), message });
     }
     let catalogue = store.catalogue().await?;
     let (statements, queries) = statements(place, manifest, store.dialect(), &catalogue, &mut reasons);

@@ -98,6 +98,11 @@ pub(super) async fn run(lane: &LaneContext, batch: Vec<LookedUp>) -> Vec<Item> {
             _ if known => Ran::Known,
             (Ok(_), Some(failure), _) => Ran::Unrun(failure.clone()),
             (Ok(_), None, Target::Handler(_, deployed)) if deployed.has_queries() => Ran::Inside,
+            // It has become slow meanwhile: the others of this batch shall not wait for it once more.
+            (Ok(_), None, Target::Handler(handler, _)) if !lane.is_slow && handler.is_slow() => {
+                lane.tenant.spread(delivery);
+                continue;
+            }
             (Ok(_), None, Target::Handler(handler, deployed)) => {
                 let handler = handler.clone();
                 let running = running.unwrap_or_else(|| Running::start(lane, &handler, deployed, &delivery));
@@ -137,12 +142,12 @@ async fn finish(lane: &LaneContext, handler: &Handler, mut running: Running) -> 
         }
         outcome
     } else {
-        // The run is only borrowed: when the time is over it goes on elsewhere, nothing of it is dropped.
+        // The run is only borrowed: when the time is over it goes on, and nothing of it is dropped.
         match tokio::time::timeout(slow_run, running.run.as_mut()).await {
             Ok(outcome) => outcome,
             Err(_) => {
                 handler.was_slow();
-                return Finished::Left(running);
+                return Finished::Left(running.go_on());
             }
         }
     };
@@ -153,6 +158,17 @@ impl Running {
     fn start(lane: &LaneContext, handler: &Handler, deployed: &Deployed, delivery: &Delivery) -> Self {
         let attempt = attempt(lane, handler, deployed, delivery, None);
         Self { run: Box::pin(deployed.module.run(attempt)), started_us: clock::now_us() }
+    }
+
+    /// Lets the run go on by itself: its time must not pass while it waits for a slow lane.
+    fn go_on(self) -> Self {
+        let run = tokio::spawn(self.run);
+        let run = async {
+            run.await.unwrap_or_else(|error| {
+                Outcome::Failed(Failure::new(Class::Infrastructure, "run-broke", format!("the run broke: {error}")))
+            })
+        };
+        Self { run: Box::pin(run), started_us: self.started_us }
     }
 }
 

@@ -63,30 +63,28 @@ pub struct Tenant {
 
 impl Tenant {
     /// Gives a delivery to its lane: by hash of handler and key, or to a slow lane if its handler is slow. When too many
-    /// of a slow handler wait already, it is put aside uncounted, so that it takes no place from the others.
+    /// of a slow handler wait already, it is put aside uncounted, so that it takes no place from the others; a claimed
+    /// one is let go, and comes again when its lease is over.
     pub fn spread(&self, mut delivery: Delivery) {
         let hash = {
             let mut hasher = DefaultHasher::new();
             delivery.key().hash(&mut hasher);
             hasher.finish()
         };
-        let slow = match &delivery.target {
-            Target::Handler(handler, _) if handler.is_slow() && delivery.identity.is_ok() => true,
-            Target::Handler(..) | Target::Nobody => false,
-        };
-        if slow {
+        if is_for_slow_lane(&delivery) {
             let queue = pick(&self.slow_lanes, hash);
             if queue.waiting(delivery.handler_id()) < self.slow_backlog_max() {
                 return queue.push(Work::from(delivery));
             }
-            if delivery.claim.is_none() {
-                let message = format!(
-                    "its runs are slower than {} ms (slow_run_ms) and {} of them wait already",
-                    self.settings.slow_run.as_millis(),
-                    self.slow_backlog_max()
-                );
-                delivery.unrun = Some(Failure::new(Class::Unrun, "slow-backlog", message));
+            if delivery.claim.is_some() {
+                return;
             }
+            let message = format!(
+                "its runs are slower than {} ms (slow_run_ms) and {} of them wait already",
+                self.settings.slow_run.as_millis(),
+                self.slow_backlog_max()
+            );
+            delivery.unrun = Some(Failure::new(Class::Unrun, "slow-backlog", message));
         }
         pick(&self.lanes, hash).push(Work::from(delivery));
     }
@@ -123,6 +121,13 @@ impl Tenant {
     #[must_use]
     pub fn reason(&self, what: &str) -> String {
         format!("tenant {}: {what}", self.name)
+    }
+}
+
+fn is_for_slow_lane(delivery: &Delivery) -> bool {
+    match &delivery.target {
+        Target::Handler(handler, _) => handler.is_slow() && delivery.identity.is_ok() && delivery.unrun.is_none(),
+        Target::Nobody => false,
     }
 }
 

@@ -97,6 +97,9 @@ pub trait Store: Send + Sync {
     /// What the SQL gate needs to know of the tenant's tables.
     async fn catalogue(&self) -> Result<Catalogue, StoreError>;
 
+    /// Those of these tables whose own definition would break a unit of work, each with the clause that would.
+    async fn unfit_tables(&self, tables: &[&str]) -> Result<Vec<(String, &'static str)>, StoreError>;
+
     /// Asks the server whether it prepares the text; the answer is the number of its parameters where the server
     /// tells it.
     async fn prepare(&self, sql: &str) -> Result<(), StatementError>;

@@ -148,3 +148,12 @@ pub(crate) async fn the_settings_of_every_connection_are_the_safe_ones(bench: Be
         assert_eq!(answer.rows, [[value]], "{pragma}");
     }
 }
+
+pub(crate) async fn a_table_that_would_break_a_unit_of_work_is_named_with_its_clause(bench: Bench) {
+    bench.run("CREATE TABLE fine (n INTEGER PRIMARY KEY ON CONFLICT ABORT) STRICT").await;
+    bench.run("CREATE TABLE gone (n INTEGER PRIMARY KEY on  conflict\n rollback) STRICT").await;
+    bench.run("CREATE TABLE late (n INTEGER REFERENCES fine (n) DEFERRABLE INITIALLY DEFERRED) STRICT").await;
+    bench.run("CREATE TABLE other (n INTEGER UNIQUE ON CONFLICT REPLACE) STRICT").await;
+    let unfit = bench.store.unfit_tables(&["fine", "GONE", "late", "absent"]).await.unwrap();
+    assert_eq!(unfit, [("gone".to_owned(), "ON CONFLICT ROLLBACK"), ("late".to_owned(), "INITIALLY DEFERRED")]);
+}

@@ -122,6 +122,7 @@ impl Bench {
             boot: BootId([1; 16]),
             secret: [7; 32],
             parked: Notify::new(),
+            in_hand: Arc::new(()),
             sources: Sources::default(),
             health: Arc::new(Health::default()),
             metrics: Arc::new(Metrics::new().unwrap()),
@@ -297,6 +298,7 @@ fn delivery_from(target: &Target, origin: &Arc<Origin>, rule: &Rule) -> Delivery
         counted: Counted::default(),
         claim: None,
         unrun: None,
+        in_hand: Arc::new(()),
     }
 }
 

@@ -87,6 +87,32 @@ fn action(text: &str) -> ReferentialAction {
     }
 }
 
+/// Clauses of a table that would end or bend a unit of work behind the host's back: a rollback of the whole
+/// transaction, rows that vanish or are not written without an error, an error that comes only with COMMIT.
+const UNFIT_CLAUSES: [&str; 4] =
+    ["ON CONFLICT ROLLBACK", "ON CONFLICT IGNORE", "ON CONFLICT REPLACE", "INITIALLY DEFERRED"];
+
+pub(super) async fn unfit_tables(
+    connection: &mut SqliteConnection,
+    tables: &[&str],
+) -> Result<Vec<(String, &'static str)>, StoreError> {
+    let wrap = |error| store_error("unfit tables", &error);
+    let rows =
+        sqlx::query("SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql IS NOT NULL ORDER BY name")
+            .fetch_all(connection)
+            .await
+            .map_err(wrap)?;
+    let mut unfit = Vec::new();
+    for row in &rows {
+        let (name, sql): (String, String) = (row.try_get(0).map_err(wrap)?, row.try_get(1).map_err(wrap)?);
+        if tables.iter().any(|table| table.eq_ignore_ascii_case(&name)) {
+            let words = sql.to_ascii_uppercase().split_whitespace().collect::<Vec<_>>().join(" ");
+            unfit.extend(UNFIT_CLAUSES.into_iter().filter(|clause| words.contains(clause)).map(|c| (name.clone(), c)));
+        }
+    }
+    Ok(unfit)
+}
+
 /// Lets SQLite compile the text, as the lanes will: unknown tables, columns and functions are found here.
 pub(super) async fn prepare(connection: &mut SqliteConnection, sql: &str) -> Result<(), StatementError> {
     // A statement that was compiled before the tables changed would be given out of the cache as it was.

@@ -221,6 +221,10 @@ impl Store for SqliteStore {
         catalogue::catalogue(&mut *self.admin.lock().await).await
     }
 
+    async fn unfit_tables(&self, tables: &[&str]) -> Result<Vec<(String, &'static str)>, StoreError> {
+        catalogue::unfit_tables(&mut *self.admin.lock().await, tables).await
+    }
+
     async fn prepare(&self, sql: &str) -> Result<(), StatementError> {
         catalogue::prepare(&mut *self.admin.lock().await, sql).await
     }
