@@ -14,10 +14,10 @@ use serde_json::json;
 
 use crate::support::{ONE, ledger, settled, with_change};
 
-const V1: &str = "version = \"1.0.0\"";
-
+/// The probe in another version, which says so in what it writes.
 fn version(number: u32) -> Vec<u8> {
-    with_change(ledger(), V1, &format!("version = \"{number}.0.0\""))
+    let module = with_change(ledger(), "version = \"1.0.0\"", &format!("version = \"{number}.0.0\""));
+    with_change(&module, "VALUES (?, ?, ?, ?, 1)", &format!("VALUES (?, ?, ?, ?, {number})"))
 }
 
 #[test]
@@ -57,6 +57,14 @@ fn a_new_version_under_load_loses_doubles_and_gives_back_nothing() {
          GROUP BY m.version ORDER BY m.version",
     );
     assert_eq!(used, ["1.0.0", "2.0.0", "3.0.0", "4.0.0"]);
+    // Each row names the deployment that has written.
+    let misnamed = database.lines(
+        "SELECT l.entry || ' by version ' || l.version || ', the row says ' || m.version FROM ledger AS l
+         JOIN ob_inbox AS i ON i.business_key = CAST(l.entry AS BLOB)
+         JOIN ob_deployment AS d USING (deployment_id) JOIN ob_module AS m USING (digest)
+         WHERE m.version <> l.version || '.0.0'",
+    );
+    assert!(misnamed.is_empty(), "{misnamed:?}");
     assert_eq!(database.number("SELECT count(*) FROM ob_inbox WHERE deployment_id IS NULL"), 0);
     host.stop();
 }
