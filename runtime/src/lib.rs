@@ -5,6 +5,7 @@
 
 pub mod cli;
 pub mod clock;
+pub mod code;
 pub mod host;
 pub mod metrics;
 pub mod module;

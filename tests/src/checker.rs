@@ -1,6 +1,8 @@
 //! Holds a tenant's tables against each other: whatever the host did, they must tell one story.
 
-use oncebox::store::{HandlerId, Store, StoreError};
+use std::collections::BTreeMap;
+
+use oncebox::store::{HandlerId, Store, StoreError, UnitOfWork};
 use oncebox_core::{life::Verdict, value::Value};
 
 /// Counts that must be equal: what is compared, and the two texts.
@@ -35,66 +37,77 @@ const EQUAL: [(&str, &str, &str); 5] = [
     ),
 ];
 
+/// Of each handler: a verdict's tally, and the rows that it must have left (`{}` stands for the handler).
+const VERDICTS: [(&str, &[Verdict], &str); 5] = [
+    (
+        "applied, and applied rows",
+        &[Verdict::Applied],
+        "SELECT count(*) FROM ob_inbox WHERE handler_id = {} AND state = 0",
+    ),
+    (
+        "skipped, and skipped rows",
+        &[Verdict::Skipped],
+        "SELECT count(*) FROM ob_inbox WHERE handler_id = {} AND state = 1",
+    ),
+    (
+        "dead, and dead rows with poison",
+        &[Verdict::Dead],
+        "SELECT (SELECT count(*) FROM ob_inbox WHERE handler_id = {} AND state = 3)
+           + (SELECT coalesce(sum(times), 0) FROM ob_held WHERE handler_id = {} AND state = 4)",
+    ),
+    (
+        "conflicts, and times of conflict rows",
+        &[Verdict::Conflict],
+        "SELECT coalesce(sum(times), 0) FROM ob_held WHERE handler_id = {} AND state = 2",
+    ),
+    (
+        "duplicates and conflicts, and further deliveries counted",
+        &[Verdict::Duplicate, Verdict::Conflict],
+        "SELECT coalesce(sum(duplicates), 0) FROM ob_inbox WHERE handler_id = {}",
+    ),
+];
+
 /// Every difference between the tables, in words; none: the books balance. `put_aside` is the number of verdicts
-/// `parked` and `dead` without a run.
+/// `parked` and `dead` without a run. All is read in one transaction, so that a host may be at work meanwhile.
 ///
 /// # Errors
 /// The tables could not be read.
 pub async fn imbalances(store: &dyn Store, put_aside: u64) -> Result<Vec<String>, StoreError> {
+    let mut lane = store.lane().await?;
+    let mut unit = lane.begin().await?;
+    let found = read(unit.as_mut(), &store.handlers().await?, put_aside).await;
+    unit.rollback().await?;
+    found
+}
+
+async fn read(
+    unit: &mut dyn UnitOfWork,
+    handlers: &BTreeMap<String, HandlerId>,
+    put_aside: u64,
+) -> Result<Vec<String>, StoreError> {
     let mut found = Vec::new();
     for (what, one, other) in EQUAL {
-        compare(what, count(store, one).await?, count(store, other).await?, &mut found);
+        compare(what, number(unit, one).await?, number(unit, other).await?, &mut found);
     }
-    for (name, handler) in store.handlers().await? {
-        for (what, tally, rows) in verdicts(store, handler).await? {
+    for (name, handler) in handlers {
+        for (what, verdicts, rows) in VERDICTS {
+            let handler = handler.to_string();
+            let rows = number(unit, &rows.replace("{}", &handler)).await?;
+            let tally = number(unit, &tally(verdicts, &format!("handler_id = {handler}"))).await?;
             compare(&format!("{name}: {what}"), tally, rows, &mut found);
         }
     }
-    let tally = tallies(store).await?;
-    let poison = count(store, "SELECT coalesce(sum(times), 0) FROM ob_held WHERE state = 4").await?;
-    let failed = tally(None, &[Verdict::Parked, Verdict::Dead]) - poison;
-    let attempts = count(store, "SELECT count(*) FROM ob_attempt").await? + i128::from(put_aside);
-    compare("verdicts parked and dead, and attempts that did not apply", failed, attempts, &mut found);
+    let failed = number(unit, &tally(&[Verdict::Parked, Verdict::Dead], "TRUE")).await?;
+    let poison = number(unit, "SELECT coalesce(sum(times), 0) FROM ob_held WHERE state = 4").await?;
+    let attempts = number(unit, "SELECT count(*) FROM ob_attempt").await? + i128::from(put_aside);
+    compare("verdicts parked and dead, and attempts that did not apply", failed - poison, attempts, &mut found);
     Ok(found)
 }
 
-type Comparison = (&'static str, i128, i128);
-
-/// A handler's tallies against its rows.
-async fn verdicts(store: &dyn Store, handler: HandlerId) -> Result<Vec<Comparison>, StoreError> {
-    let tally = tallies(store).await?;
-    let of = |verdicts: &[Verdict]| tally(Some(handler), verdicts);
-    let inbox = async |state: u8| {
-        let sql = format!("SELECT count(*) FROM ob_inbox WHERE handler_id = {handler} AND state = {state}");
-        count(store, &sql).await
-    };
-    let times = async |state: u8| {
-        let held = "SELECT coalesce(sum(times), 0) FROM ob_held";
-        count(store, &format!("{held} WHERE handler_id = {handler} AND state = {state}")).await
-    };
-    let duplicates = format!("SELECT coalesce(sum(duplicates), 0) FROM ob_inbox WHERE handler_id = {handler}");
-    Ok(vec![
-        ("applied, and applied rows", of(&[Verdict::Applied]), inbox(0).await?),
-        ("skipped, and skipped rows", of(&[Verdict::Skipped]), inbox(1).await?),
-        ("dead, and dead rows with poison", of(&[Verdict::Dead]), inbox(3).await? + times(4).await?),
-        ("conflicts, and times of conflict rows", of(&[Verdict::Conflict]), times(2).await?),
-        (
-            "duplicates and conflicts, and further deliveries counted",
-            of(&[Verdict::Duplicate, Verdict::Conflict]),
-            count(store, &duplicates).await?,
-        ),
-    ])
-}
-
-/// The sum of some verdicts of a handler, or of all.
-async fn tallies(store: &dyn Store) -> Result<impl Fn(Option<HandlerId>, &[Verdict]) -> i128 + use<>, StoreError> {
-    let tallies = store.tallies().await?;
-    Ok(move |handler: Option<HandlerId>, verdicts: &[Verdict]| {
-        let meant = tallies
-            .iter()
-            .filter(|(own, verdict, _)| handler.is_none_or(|handler| handler == *own) && verdicts.contains(verdict));
-        meant.map(|(_, _, n)| i128::from(*n)).sum()
-    })
+/// The text that sums some verdicts.
+fn tally(verdicts: &[Verdict], of: &str) -> String {
+    let verdicts: Vec<String> = verdicts.iter().map(|verdict| verdict.number().to_string()).collect();
+    format!("SELECT coalesce(sum(n), 0) FROM ob_tally WHERE verdict IN ({}) AND {of}", verdicts.join(", "))
 }
 
 fn compare(what: &str, one: i128, other: i128, found: &mut Vec<String>) {
@@ -103,12 +116,9 @@ fn compare(what: &str, one: i128, other: i128, found: &mut Vec<String>) {
     }
 }
 
-async fn count(store: &dyn Store, sql: &str) -> Result<i128, StoreError> {
-    let failed = |message: String| StoreError::Statement { what: "checker", message };
-    let mut lane = store.lane().await?;
-    let mut unit = lane.begin().await?;
+async fn number(unit: &mut dyn UnitOfWork, sql: &str) -> Result<i128, StoreError> {
+    let failed = |message: String| StoreError::Statement { what: "the checker", message };
     let answer = unit.query(&sql.into(), &[], 1).await.map_err(|error| failed(error.message))?;
-    unit.rollback().await?;
     match answer.rows.first().and_then(|row| row.first()) {
         Some(Value::Signed(number)) => Ok(i128::from(*number)),
         other => Err(failed(format!("{sql}: {other:?}"))),

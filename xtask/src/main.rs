@@ -16,7 +16,7 @@ const USAGE: &str = "\
 The project's own commands.
 
 cargo demo [--keep] [--seed N]     both examples on the embedded store: a stream with duplicates, conflicts,
-                                   failures and garbage, and what became of each event
+                                   failures, garbage and a crash, and what became of each event
     --keep                         leaves the demo's folder where it is, and says where
     --seed N                       another order of the same events (default 42)
 cargo verify [--fast] [STEP]...    everything CI checks, cheap to dear; STEP: these alone

@@ -11,18 +11,19 @@ use clap::{Args as ClapArgs, CommandFactory as _, Parser, Subcommand, ValueEnum}
     version,
     max_term_width = 100,
     after_help = "\
-Exit codes: 0 done, 1 bug, 2 usage, 3 config, 4 refused (module, SQL, manifest), 5 not found,
-6 dependency away, 7 changed meanwhile, 8 findings, 9 unsafe settings or migration due, 130 second signal.
+Exit codes: 0 done, 1 bug, 2 usage, 3 config, 4 refused, 5 not found,
+6 dependency away, 7 changed meanwhile, 8 findings, 9 unsafe or migration due,
+130 second signal
 
 Examples:
-  oncebox build plugins/points-award
-  oncebox deploy plugins/points-award/points-award.wasm shop/points-award
+  oncebox build plugins/points-award --out points-award.wasm
+  oncebox deploy points-award.wasm shop/points-award
   oncebox run
   oncebox send shop/orders events.jsonl
   oncebox trace shop/points-award order:42:paid"
 )]
 pub(super) struct Args {
-    /// The configuration; `tenants.d/*.toml` beside it are read too.
+    /// The configuration; tenants.d/*.toml beside it too.
     #[arg(long, global = true, default_value = "oncebox.toml", value_name = "FILE")]
     pub(super) config: PathBuf,
     /// Print JSON, for programs.
@@ -49,6 +50,8 @@ pub(super) enum Command {
     )]
     Inspect(InspectArgs),
     /// Check a configuration or a module, changing nothing.
+    #[command(after_help = "Examples:\n  oncebox check config\n  \
+        oncebox check module points-award.wasm shop/points-award")]
     Check(CheckArgs),
     /// Check a module and let it serve a handler.
     ///
@@ -61,7 +64,10 @@ pub(super) enum Command {
     /// Make a tenant's tables, or bring them up to date.
     #[command(after_help = "Examples:\n  oncebox migrate\n  oncebox migrate shop")]
     Migrate(TenantArgs),
-    /// Put messages into a local source: each line is one message's body, byte for byte.
+    /// Put messages into a local source, one a line.
+    ///
+    /// Each line is one message's body, byte for byte, without the line's end. What was read is sent at once, a thousand
+    /// lines in one transaction at most; an error says how many lines were sent before it.
     #[command(after_help = "Examples:\n  oncebox send shop/orders events.jsonl\n  \
         tail -f orders.log | oncebox send shop/orders -\n  \
         echo '{\"orderId\":42}' | oncebox send shop/orders --header x-event-type=order.paid")]
@@ -69,9 +75,10 @@ pub(super) enum Command {
     /// Tell all that happened to a business key, in order.
     #[command(after_help = "Examples:\n  oncebox trace shop/points-award order:42:paid")]
     Trace(TraceArgs),
-    /// Dead letters, conflicts, poison and parked events.
+    /// List and show dead letters, conflicts, poison and parked events.
+    #[command(after_help = "Examples:\n  oncebox dead list shop --state conflict\n  oncebox dead show shop 17")]
     Dead(DeadArgs),
-    /// The books: verdicts by handler, and what is held and waiting now.
+    /// Show the books: verdicts by handler, what is held and waiting now.
     #[command(after_help = "Examples:\n  oncebox tally\n  oncebox --json tally shop")]
     Tally(TenantArgs),
     /// Compiles one module; started by oncebox itself.
@@ -189,11 +196,11 @@ pub(super) struct DeadListArgs {
     /// Only rows in this state; default: dead, poison and conflict.
     #[arg(long, value_enum)]
     pub(super) state: Vec<StateArg>,
-    /// At most so many rows a tenant.
-    #[arg(long, default_value_t = 50)]
+    /// At most so many rows of each tenant.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) limit: u32,
     /// Only rows after this one.
-    #[arg(long, default_value_t = 0, value_name = "ID")]
+    #[arg(long, default_value_t = 0, value_name = "ID", value_parser = parse_id)]
     pub(super) after: i64,
 }
 
@@ -201,7 +208,8 @@ pub(super) struct DeadListArgs {
 pub(super) struct DeadShowArgs {
     /// The tenant.
     pub(super) tenant: String,
-    /// The row's number.
+    /// The row's number, as `dead list` shows it.
+    #[arg(value_parser = parse_id)]
     pub(super) id: i64,
 }
 
@@ -247,15 +255,22 @@ impl std::fmt::Display for Pair {
 
 fn parse_header(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("expected NAME=VALUE".to_owned()),
+        Some((name, _)) if name.is_empty() || !name.bytes().all(|b| b.is_ascii_graphic()) => {
+            Err("a header's name is of visible ASCII characters, without spaces".to_owned())
+        }
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => Err("expected NAME=VALUE, as in x-event-type=order.paid".to_owned()),
     }
+}
+
+fn parse_id(text: &str) -> Result<i64, String> {
+    text.parse().ok().filter(|id| *id >= 0).ok_or_else(|| "expected a row's number, as `dead list` shows it".to_owned())
 }
 
 /// The page `docs/reference/cli.md`: the help of every command.
 #[must_use]
 pub fn reference() -> String {
-    let mut page = String::from("# Command line\n\nWritten by `cargo bless`; do not edit.\n");
+    let mut page = String::from("# Command line\n\n<!-- generated; `cargo bless` rewrites it -->\n");
     let mut command = Args::command().term_width(100);
     command.build();
     add(&mut page, &mut command, "oncebox");

@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::{
     args::{BuildArgs, InspectArgs},
-    failed::{Exit, Failed},
+    failed::{Failed, Wrong},
     output::Output,
 };
-use crate::module;
+use crate::{code::Exit, module};
 
 pub(super) async fn build(output: Output, args: &BuildArgs) -> Result<Exit, Failed> {
     let built = module::build(&args.dir, args.out.as_deref()).await?;
@@ -22,7 +22,9 @@ pub(super) async fn build(output: Output, args: &BuildArgs) -> Result<Exit, Fail
 }
 
 pub(super) async fn inspect(output: Output, args: &InspectArgs) -> Result<Exit, Failed> {
-    let inspection = module::inspect(&read(&args.module).await?)?;
+    let bytes = read(&args.module).await?;
+    crate::plugin::sniff(&bytes, u64::MAX)?;
+    let inspection = module::inspect(&bytes)?;
     output.answer(|| json!(inspection), || inspection.to_string());
     Ok(Exit::Done)
 }
@@ -31,5 +33,5 @@ pub(super) async fn inspect(output: Output, args: &InspectArgs) -> Result<Exit, 
 pub(super) async fn read(path: &Path) -> Result<Vec<u8>, Failed> {
     tokio::fs::read(path)
         .await
-        .map_err(|error| Failed::new(Exit::NotFound, "module-file", format!("cannot read {}: {error}", path.display())))
+        .map_err(|error| Failed::new(Wrong::ModuleFile, format!("cannot read {}: {error}", path.display())))
 }

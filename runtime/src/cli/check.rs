@@ -1,6 +1,6 @@
 //! `oncebox check config` and `oncebox check module`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use oncebox_core::{
     manifest::Manifest,
@@ -12,14 +12,14 @@ use super::{
     args::{CheckArgs, CheckModuleArgs, CheckWhat},
     build::read,
     deploy,
-    failed::{Exit, Failed},
-    open::Opened,
+    failed::{Failed, Wrong},
+    open::{Opened, known},
     output::Output,
 };
 use crate::{
+    code::Exit,
     host::admission::{Reason, Refused},
     plugin::{Engine, EngineLimits},
-    store::Use,
 };
 
 pub(super) async fn check(output: Output, config: &Path, args: CheckArgs) -> Result<Exit, Failed> {
@@ -31,30 +31,37 @@ pub(super) async fn check(output: Output, config: &Path, args: CheckArgs) -> Res
 
 fn check_config(output: Output, config: &Path) -> Result<Exit, Failed> {
     let opened = Opened::read(config)?;
-    let warnings: Vec<String> = opened.warnings.iter().map(ToString::to_string).collect();
+    for tenant in opened.config.tenants.values() {
+        opened.schema(tenant)?;
+    }
+    let warnings = &opened.warnings;
     output.answer(
-        || json!({ "tenants": opened.config.tenants.keys().collect::<Vec<_>>(), "warnings": warnings }),
         || {
-            let tenants = opened.config.tenants.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            let mut text = warnings.join("\n");
-            text += &format!("\n{}: a host would start with it; tenants: {tenants}", config.display());
-            text.trim_start().to_owned()
+            let warnings: Vec<_> = warnings.iter().map(|warning| &warning.0).collect();
+            json!({ "tenants": opened.config.tenants.keys().collect::<Vec<_>>(), "warnings": warnings })
+        },
+        || {
+            let mut text: String = warnings.iter().map(|warning| format!("{warning}\n\n")).collect();
+            let tenants = known(opened.config.tenants.keys());
+            text += &format!("{}: a host would start with it; tenants: {tenants}", config.display());
+            text
         },
     );
     Ok(if warnings.is_empty() { Exit::Done } else { Exit::Findings })
 }
 
 async fn check_module(output: Output, config: &Path, args: &CheckModuleArgs) -> Result<Exit, Failed> {
-    let module = read(&args.module).await?;
+    let scratch = Scratch::new()?;
     let manifest = match &args.place {
         Some(place) => {
             let opened = Opened::read(config)?;
             let (tenant, _) = opened.handler(place)?;
-            let store = opened.store(tenant, Use::Command).await?;
-            let checked = deploy::checked(&opened, place, &module, store.as_ref()).await?;
+            let module = read(&args.module).await?;
+            let store = opened.store_or_scratch(&place.tenant, tenant, &scratch.0).await?;
+            let checked = deploy::checked(&opened, place, &module, store.as_ref(), &scratch.0).await?;
             checked.module.manifest().clone()
         }
-        None => alone(&module).await?,
+        None => alone(&read(&args.module).await?, &scratch.0).await?,
     };
     let against = args.place.as_ref().map(ToString::to_string);
     output.answer(
@@ -70,18 +77,36 @@ async fn check_module(output: Output, config: &Path, args: &CheckModuleArgs) -> 
     Ok(Exit::Done)
 }
 
+/// A folder of this check alone; it is gone afterwards.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self, Failed> {
+        let dir = std::env::temp_dir().join(format!("oncebox-check-{:016x}", rand::random::<u64>()));
+        match std::fs::create_dir(&dir) {
+            Ok(()) => Ok(Self(dir)),
+            Err(error) => {
+                let message = format!("cannot make the folder {} (TMPDIR): {error}", dir.display());
+                Err(Failed::new(Wrong::DataDir, message))
+            }
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 /// All that can be said of a module without a configuration and a database.
-async fn alone(module: &[u8]) -> Result<Manifest, Failed> {
+async fn alone(module: &[u8], scratch: &Path) -> Result<Manifest, Failed> {
     let limits = EngineLimits { memory_bytes_max: 64 << 20, instances_max: 1, module_bytes_max: 32 << 20 };
-    let engine = Engine::new(&limits)?;
-    let cache = std::env::temp_dir().join(format!("oncebox-check-{}", std::process::id()));
-    let loaded = engine.load(module, &cache).await;
-    let _ = std::fs::remove_dir_all(&cache);
-    let loaded = loaded?;
+    let loaded = Engine::new(&limits)?.load(module, scratch).await?;
     loaded.dry_run().await?;
     let manifest = loaded.manifest();
     let reasons = texts(manifest);
-    if reasons.is_empty() { Ok(manifest.clone()) } else { Err(Refused(reasons).into()) }
+    if reasons.is_empty() { Ok(manifest.clone()) } else { Err(Failed::module(Refused(reasons), None)) }
 }
 
 /// Every text of the manifest in its dialects.

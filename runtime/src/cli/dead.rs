@@ -7,13 +7,14 @@ use serde_json::{Value as Json, json};
 
 use super::{
     args::{DeadArgs, DeadListArgs, DeadShowArgs, DeadWhat, StateArg},
-    failed::{Exit, Failed},
-    open::Opened,
+    failed::{Failed, Wrong},
+    open::{Opened, no_handler},
     output::{Output, table, text},
 };
 use crate::{
     clock::shown,
-    store::{AttemptRow, HandlerId, HeldFilter, HeldId, HeldRow, HeldStory, Use},
+    code::Exit,
+    store::{AttemptRow, HandlerId, HeldFilter, HeldId, HeldRow, HeldStory},
 };
 
 pub(super) async fn dead(output: Output, config: &Path, args: DeadArgs) -> Result<Exit, Failed> {
@@ -49,16 +50,15 @@ async fn list(output: Output, config: &Path, args: &DeadListArgs) -> Result<Exit
     };
     let mut found = Vec::new();
     for (name, settings) in opened.tenants(tenant)? {
-        let store = opened.store(settings, Use::Command).await?;
+        let store = opened.store_made(name, settings).await?;
         let names: BTreeMap<HandlerId, String> =
             store.handlers().await?.into_iter().map(|(name, id)| (id, name)).collect();
-        let id = match handler {
-            Some(handler) => {
-                Some(*names.iter().find(|(_, own)| *own == handler).map(|(id, _)| id).ok_or_else(|| {
-                    Failed::new(Exit::NotFound, "handler", format!("tenant `{name}` has no handler `{handler}`"))
-                })?)
-            }
+        let id = match handler.map(|handler| (handler, names.iter().find(|(_, own)| *own == handler))) {
             None => None,
+            Some((_, Some((id, _)))) => Some(*id),
+            // Configured, and no host or deployment has met it yet: nothing of it can be held.
+            Some((handler, None)) if settings.handlers.contains_key(handler) => continue,
+            Some((handler, None)) => return Err(no_handler(name, settings, handler)),
         };
         let filter = HeldFilter { handler: id, states: states.clone(), after: args.after, limit: args.limit };
         for row in store.held_list(&filter).await? {
@@ -86,10 +86,23 @@ async fn list(output: Output, config: &Path, args: &DeadListArgs) -> Result<Exit
             }
             let rows: Vec<Vec<String>> =
                 found.iter().map(|(tenant, handler, _, row)| line(tenant, handler, row)).collect();
-            table(&["ID", "STATE", "TENANT/HANDLER", "KEY", "TIMES", "WHY"], &rows)
+            let table = table(&["ID", "STATE", "TENANT/HANDLER", "KEY", "TIMES", "WHY"], &rows);
+            table
+                + &more(args.limit, &found.iter().map(|(tenant, _, _, row)| (tenant.as_str(), row)).collect::<Vec<_>>())
         },
     );
     Ok(Exit::Done)
+}
+
+/// Where the list goes on, for every tenant that has filled its share of it.
+fn more(limit: u32, found: &[(&str, &HeldRow)]) -> String {
+    let mut last: BTreeMap<&str, (usize, HeldId)> = BTreeMap::new();
+    for (tenant, row) in found {
+        let entry = last.entry(tenant).or_insert((0, row.held));
+        *entry = (entry.0 + 1, row.held);
+    }
+    let full = last.into_iter().filter(|(_, (count, _))| u32::try_from(*count).is_ok_and(|count| count >= limit));
+    full.map(|(tenant, (_, id))| format!("there may be more of {tenant}: --after {id}\n")).collect()
 }
 
 fn line(tenant: &str, handler: &str, row: &HeldRow) -> Vec<String> {
@@ -110,10 +123,11 @@ fn line(tenant: &str, handler: &str, row: &HeldRow) -> Vec<String> {
 
 async fn show(output: Output, config: &Path, args: &DeadShowArgs) -> Result<Exit, Failed> {
     let opened = Opened::read(config)?;
-    let store = opened.store(opened.tenant(&args.tenant)?, Use::Command).await?;
+    let store = opened.store_made(&args.tenant, opened.tenant(&args.tenant)?).await?;
     let Some(story) = store.held_show(HeldId(args.id)).await? else {
-        let message = format!("tenant `{}` has no held row {}", args.tenant, args.id);
-        return Err(Failed::new(Exit::NotFound, "held-row", message));
+        let message =
+            format!("tenant `{}` has no held row {}; `oncebox dead list {0}` shows them", args.tenant, args.id);
+        return Err(Failed::new(Wrong::HeldRow, message));
     };
     let handlers = store.handlers().await?;
     let handler = handlers.iter().find(|(_, id)| **id == story.row.handler).map_or("-", |(name, _)| name);

@@ -8,12 +8,14 @@ use serde_json::json;
 use super::{
     args::{DeployArgs, Pair},
     build::read,
-    failed::{Exit, Failed},
+    failed::{Failed, Wrong},
     open::Opened,
     output::Output,
 };
 use crate::{
-    host::admission::{Admitted, Place, admit},
+    clock::shown,
+    code::Exit,
+    host::admission::{AdmissionError, Admitted, Place, admit},
     module,
     plugin::{Engine, EngineLimits, Module},
     store::{Deployment, DeploymentOffer, DeploymentState, Store, StoreError, Use},
@@ -34,8 +36,9 @@ pub(super) async fn deploy(output: Output, config: &Path, args: &DeployArgs) -> 
     let opened = Opened::read(config)?;
     let (tenant, _) = opened.handler(&args.place)?;
     let bytes = read(&args.module).await?;
-    let store = opened.store(tenant, Use::Command).await?;
-    let checked = checked(&opened, &args.place, &bytes, store.as_ref()).await?;
+    let store = opened.store(&args.place.tenant, tenant, Use::Command).await?;
+    let cache_dir = opened.data_dir()?.join("modules");
+    let checked = checked(&opened, &args.place, &bytes, store.as_ref(), &cache_dir).await?;
     let handler = store.handler_ensure(&args.place.name).await?;
     let current = store.rule_current(handler).await?.map(|(_, rule)| rule);
     let changed = current.as_ref().is_some_and(|current| current.hash() != checked.admitted.rule.hash());
@@ -63,18 +66,22 @@ pub(super) async fn deploy(output: Output, config: &Path, args: &DeployArgs) -> 
 
 /// Everything that is checked before a module is stored: taken in, compiled, instantiated, held against the manifest, the
 /// configuration and the database.
-pub(super) async fn checked(opened: &Opened, place: &Pair, bytes: &[u8], store: &dyn Store) -> Result<Checked, Failed> {
-    let (tenant, handler) = opened.handler(place)?;
+pub(super) async fn checked(
+    opened: &Opened,
+    pair: &Pair,
+    bytes: &[u8],
+    store: &dyn Store,
+    cache_dir: &Path,
+) -> Result<Checked, Failed> {
+    let (tenant, handler) = opened.handler(pair)?;
     let engine = Engine::new(&EngineLimits::from(&opened.config.host.limits))?;
-    let module = engine.load(bytes, &opened.data_dir()?.join("modules")).await?;
-    let place = Place {
-        host_limits: &opened.config.host.limits,
-        tenant_name: &place.tenant,
-        tenant,
-        name: &place.name,
-        handler,
-    };
-    let admitted = admit(place, module.manifest(), store).await?;
+    let module = engine.load(bytes, cache_dir).await?;
+    let place =
+        Place { host_limits: &opened.config.host.limits, tenant_name: &pair.tenant, tenant, name: &pair.name, handler };
+    let admitted = admit(place, module.manifest(), store).await.map_err(|error| match error {
+        AdmissionError::Refused(refused) => Failed::module(refused, Some(pair)),
+        AdmissionError::Store(error) => error.into(),
+    })?;
     module.dry_run().await?;
     Ok(Checked { module, admitted })
 }
@@ -91,7 +98,7 @@ fn rule_changed(place: &Pair, old: Option<&Rule>, new: &Rule) -> Failed {
          duplicate of one applied under the old rule. If that is meant: --new-rule",
         told(new)
     );
-    Failed::new(Exit::Refused, "rule-changed", message)
+    Failed::new(Wrong::Rule, message)
 }
 
 /// Waits until the running host serves the deployment, or has refused it.
@@ -112,11 +119,11 @@ async fn served(store: &dyn Store, offered: Deployment) -> Result<Deployment, Fa
         DeploymentState::Refused => {
             let reason = now.reason.unwrap_or_default();
             let message = format!("the running host refuses deployment {}; the old one serves on: {reason}", now.id);
-            Err(Failed::new(Exit::Refused, "refused-by-host", message))
+            Err(Failed::new(Wrong::RefusedByHost, message))
         }
         DeploymentState::Replaced => {
             let message = format!("deployment {} was overtaken by a newer one", now.id);
-            Err(Failed::new(Exit::Changed, "overtaken", message))
+            Err(Failed::new(Wrong::Overtaken, message))
         }
         DeploymentState::Offered | DeploymentState::Active => Ok(now),
     }
@@ -124,7 +131,17 @@ async fn served(store: &dyn Store, offered: Deployment) -> Result<Deployment, Fa
 
 fn print(output: Output, place: &Pair, deployment: &Deployment) {
     output.answer(
-        || json!({ "place": place.to_string(), "deployment": deployment }),
+        || {
+            json!({
+                "place": place.to_string(),
+                "deployment": deployment.id,
+                "state": deployment.state,
+                "version": deployment.version,
+                "module": deployment.digest.to_string(),
+                "created_at": shown(deployment.created_us),
+                "active_from": deployment.active_from_us.map(shown),
+            })
+        },
         || {
             let state = match deployment.state {
                 DeploymentState::Active => "active",

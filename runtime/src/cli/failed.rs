@@ -1,134 +1,242 @@
-//! Why a command did not do its work, and the exit code that says so.
+//! Why a command did not do its work: what it prints, and the exit code that says so.
 
 use std::process::ExitCode;
 
+use oncebox_core::text::TextErrors;
+use serde_json::{Value as Json, json};
+
 use crate::{
+    code::{Exit, codes},
     host::{
         HostError,
-        admission::{AdmissionError, Refused},
+        admission::{Reason, Refused},
     },
     module::ModuleError,
     plugin::PluginError,
     store::StoreError,
 };
 
-/// How a command ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Exit {
-    Done,
-    Bug,
+/// What the command line itself finds wrong.
+#[derive(Debug, Clone, Copy)]
+pub enum Wrong {
+    /// Arguments.
     Usage,
+    /// A file of the configuration, or one that it names, cannot be read.
+    ConfigFile,
+    /// The configuration's content.
     Config,
-    Refused,
-    NotFound,
-    Away,
-    Changed,
-    Findings,
-    Unsafe,
-    SecondSignal,
+    /// `host.data_dir`.
+    DataDir,
+    /// A name that the configuration does not have.
+    Tenant,
+    /// A name that neither the configuration nor the database has.
+    Handler,
+    /// A name that the configuration does not have.
+    Source,
+    /// A store that nobody has made yet.
+    StoreMissing,
+    /// The module's file.
+    ModuleFile,
+    /// The lines to send.
+    InputFile,
+    /// A business key.
+    Key,
+    /// A held row.
+    HeldRow,
+    /// Reasons against a module.
+    Module,
+    /// Another rule than before.
+    Rule,
+    /// The running host's word.
+    RefusedByHost,
+    /// A newer deployment.
+    Overtaken,
+    /// `host.listen`.
+    Listen,
+    /// What a correct oncebox never meets.
+    Bug,
 }
 
-/// Exit codes and their meaning, for the docs.
-pub const EXIT_CODES: [(u8, &str); 11] = [
-    (0, "done"),
-    (1, "bug"),
-    (2, "usage"),
-    (3, "config"),
-    (4, "refused: module, SQL or manifest"),
-    (5, "not found"),
-    (6, "a dependency is away, or taken by another host"),
-    (7, "changed meanwhile"),
-    (8, "findings"),
-    (9, "unsafe settings, or a migration is due"),
-    (130, "ended at once by a second signal"),
-];
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Done => 0,
-            Exit::Bug => 1,
-            Exit::Usage => 2,
-            Exit::Config => 3,
-            Exit::Refused => 4,
-            Exit::NotFound => 5,
-            Exit::Away => 6,
-            Exit::Changed => 7,
-            Exit::Findings => 8,
-            Exit::Unsafe => 9,
-            Exit::SecondSignal => 130,
-        })
-    }
-}
+codes! { Wrong {
+    Usage "usage" Usage
+        "the arguments are not understood"
+        "run the command with `--help`"
+    ConfigFile "config-file" Config
+        "a file of the configuration, or one that it names, cannot be read"
+        "name it with `--config`, or mend the setting that names it"
+    Config "config" Config
+        "the configuration is wrong; every error is listed with its file and line"
+        "mend what is listed, and run `oncebox check config`"
+    DataDir "data-dir" Config
+        "host.data_dir cannot be made or written"
+        "name another folder, or let the user of the host write there"
+    Tenant "tenant" NotFound
+        "the configuration has no such tenant"
+        "use one of those that the message lists"
+    Handler "handler" NotFound
+        "the tenant has no such handler"
+        "use one of those that the message lists"
+    Source "source" NotFound
+        "the tenant has no such source"
+        "use one of those that the message lists"
+    StoreMissing "store-missing" NotFound
+        "the embedded store of a tenant is not made yet"
+        "see that host.data_dir and store.path are right; `oncebox migrate` makes it"
+    ModuleFile "module-file" NotFound
+        "the module cannot be read"
+        "name the file that `oncebox build` wrote"
+    InputFile "input-file" NotFound
+        "the lines to send cannot be read; what was read before is sent"
+        "name a file that can be read, or `-`"
+    Key "key" NotFound
+        "no delivery with this business key was ever decided or held for this handler"
+        "see that the key is written as `dead list` and the logs show it"
+    HeldRow "held-row" NotFound
+        "the tenant has no held row of this number"
+        "see `oncebox dead list`"
+    Module "module-refused" Refused
+        "the module may not serve this handler; every reason is listed with its own code"
+        "mend what is listed; nothing was stored"
+    Rule "rule-changed" Refused
+        "the module makes another key, fingerprint or ordering than the handler is bound to; nothing was stored"
+        "keep the rule, or say `--new-rule`, whose help tells what that does to dedup"
+    RefusedByHost "refused-by-host" Refused
+        "the running host refuses the deployment; the old one serves on"
+        "mend the reason that the message gives, and deploy again"
+    Overtaken "overtaken" Changed
+        "a newer deployment of the same handler came first"
+        "see whose it was, and deploy again if yours is meant"
+    Listen "listen" Away
+        "host.listen cannot be had"
+        "end the other process, or name another address"
+    Bug "bug" Bug
+        "oncebox met what it never should"
+        "report it with the message and the log"
+} }
 
 /// A command that did not do its work.
 #[derive(Debug)]
 pub(super) struct Failed {
     pub(super) exit: Exit,
-    /// Has a page in the docs.
+    /// Has a line in `docs/reference/errors.md`.
     pub(super) code: &'static str,
     /// What, where, how to mend.
     pub(super) message: String,
+    details: Details,
+}
+
+/// What a message stands above.
+#[derive(Debug)]
+enum Details {
+    None,
+    /// Errors of text files, each with its place.
+    Texts(TextErrors),
+    /// Reasons against a module.
+    Reasons(Vec<Reason>),
 }
 
 impl Failed {
-    pub(super) fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
-        Self { exit, code, message: message.into() }
+    pub(super) fn new(wrong: Wrong, message: impl Into<String>) -> Self {
+        Self { exit: wrong.exit(), code: wrong.code(), message: message.into(), details: Details::None }
     }
 
-    /// Prints it on standard error.
+    /// The configuration is wrong.
+    pub(super) fn config(errors: TextErrors) -> Self {
+        let message = format!("the configuration has {}; a host would not start", counted(&errors));
+        Self { details: Details::Texts(errors), ..Self::new(Wrong::Config, message) }
+    }
+
+    /// The module may not serve the place, or nobody.
+    pub(super) fn module(Refused(reasons): Refused, place: Option<&dyn std::fmt::Display>) -> Self {
+        let place = place.map_or_else(|| "serve".to_owned(), |place| format!("serve {place}"));
+        let count = match reasons.len() {
+            1 => "for one reason".to_owned(),
+            n => format!("for {n} reasons"),
+        };
+        let message = format!("the module may not {place}, {count}; nothing was stored");
+        Self { details: Details::Reasons(reasons), ..Self::new(Wrong::Module, message) }
+    }
+
+    fn manifest(exit: Exit, code: &'static str, errors: TextErrors) -> Self {
+        let message = format!("the manifest has {}; mend handler.toml and run `oncebox build`", counted(&errors));
+        Self { exit, code, message, details: Details::Texts(errors) }
+    }
+
+    /// Says first what was done before.
+    pub(super) fn after(self, done: &str) -> Self {
+        Self { message: format!("{done}{}", self.message), ..self }
+    }
+
+    /// Prints it on standard error: for people, or as one JSON object.
     pub(super) fn report(&self, json: bool) -> ExitCode {
         if json {
-            let error = serde_json::json!({ "error": { "code": self.code, "message": self.message } });
-            eprintln!("{error}");
-        } else if self.message.starts_with("error") {
-            // Errors of text files bring their own heading.
-            eprintln!("{}", self.message);
+            eprintln!("{}", self.json())
         } else {
-            eprintln!("error[{}]: {}", self.code, self.message);
+            eprintln!("{}", self.human())
         }
         self.exit.into()
+    }
+
+    fn json(&self) -> Json {
+        let mut error = json!({ "code": self.code, "exit": self.exit.number(), "message": self.message });
+        match &self.details {
+            Details::None => {}
+            Details::Texts(errors) => {
+                error["errors"] = json!(errors.errors());
+                error["left_out"] = json!(errors.left_out());
+            }
+            Details::Reasons(reasons) => {
+                let reason = |reason: &Reason| json!({ "code": reason.code, "message": reason.message });
+                error["reasons"] = reasons.iter().map(reason).collect();
+            }
+        }
+        json!({ "error": error })
+    }
+
+    pub(super) fn human(&self) -> String {
+        let own = format!("error[{}]: {}", self.code, self.message);
+        match &self.details {
+            Details::None => own,
+            // As compilers do: each error where it stands, and the sum at the end.
+            Details::Texts(errors) => format!("{errors}\n\n{own}"),
+            Details::Reasons(reasons) => {
+                let line = |reason: &Reason| format!("\n  [{}] {}", reason.code, reason.message);
+                own + &reasons.iter().map(line).collect::<String>()
+            }
+        }
+    }
+}
+
+fn counted(errors: &TextErrors) -> String {
+    match errors.errors().len() + errors.left_out() {
+        1 => "one error".to_owned(),
+        n => format!("{n} errors"),
     }
 }
 
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
-        let exit = match &error {
-            StoreError::Away { .. } | StoreError::Taken { .. } => Exit::Away,
-            StoreError::Migration { .. } => Exit::Unsafe,
-            StoreError::LeaseLost { .. } => Exit::Changed,
-            StoreError::Schema { .. } => Exit::Config,
-            StoreError::Corrupt { .. } | StoreError::Statement { .. } => Exit::Bug,
-        };
-        Self::new(exit, error.code(), error.to_string())
+        Self { exit: error.exit(), code: error.code(), message: error.to_string(), details: Details::None }
     }
 }
 
 impl From<PluginError> for Failed {
     fn from(error: PluginError) -> Self {
-        Self::new(Exit::Refused, error.code(), error.to_string())
+        let (exit, code, message) = (error.exit(), error.code(), error.to_string());
+        let PluginError::ManifestInvalid(errors) = error else {
+            return Self { exit, code, message, details: Details::None };
+        };
+        Self::manifest(exit, code, errors)
     }
 }
 
 impl From<ModuleError> for Failed {
     fn from(error: ModuleError) -> Self {
-        Self::new(Exit::Refused, error.code(), error.to_string())
-    }
-}
-
-impl From<Refused> for Failed {
-    fn from(refused: Refused) -> Self {
-        let code = refused.0.first().map_or("refused", |reason| reason.code);
-        Self::new(Exit::Refused, code, format!("the module is refused:\n{refused}"))
-    }
-}
-
-impl From<AdmissionError> for Failed {
-    fn from(error: AdmissionError) -> Self {
-        match error {
-            AdmissionError::Refused(refused) => refused.into(),
-            AdmissionError::Store(error) => error.into(),
-        }
+        let (exit, code, message) = (error.exit(), error.code(), error.to_string());
+        let ModuleError::Manifest(errors) = error else {
+            return Self { exit, code, message, details: Details::None };
+        };
+        Self::manifest(exit, code, errors)
     }
 }
 
@@ -138,8 +246,8 @@ impl From<HostError> for Failed {
         match error {
             HostError::Plugin(error) => error.into(),
             HostError::Store { error, .. } => Self { message, ..error.into() },
-            HostError::Listen { .. } => Self::new(Exit::Away, "listen", message),
-            HostError::Metrics(_) => Self::new(Exit::Bug, "metrics", message),
+            HostError::Listen { .. } => Self::new(Wrong::Listen, message),
+            HostError::Metrics(_) => Self::new(Wrong::Bug, message),
         }
     }
 }

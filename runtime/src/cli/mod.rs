@@ -19,22 +19,19 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-pub use self::{args::reference, failed::EXIT_CODES};
+pub use self::{args::reference, failed::Wrong};
 use self::{
     args::{Args, Command},
-    failed::{Exit, Failed},
+    failed::Failed,
 };
+use crate::code::Exit;
 
 /// Runs the command that the process's arguments ask for.
 #[must_use]
 pub fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => {
-            // `--help` and `--version` come here too, and are no failure.
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.into() } else { ExitCode::SUCCESS };
-        }
+        Err(error) => return not_understood(&error),
     };
     if matches!(args.command, Command::Compile) {
         return crate::plugin::compile_child_main();
@@ -42,7 +39,7 @@ pub fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            return Failed::new(Exit::Bug, "runtime", format!("cannot start the runtime: {error}")).report(args.json);
+            return Failed::new(Wrong::Bug, format!("cannot start the runtime: {error}")).report(args.json);
         }
     };
     let json = args.json;
@@ -55,11 +52,23 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// `--help` and `--version` come here too, and are no failure.
+fn not_understood(error: &clap::Error) -> ExitCode {
+    // What could not be parsed cannot say whether `--json` was meant as an option; most likely it was.
+    let json = std::env::args_os().any(|arg| arg == "--json");
+    if error.use_stderr() && json {
+        let text = error.render().to_string();
+        return Failed::new(Wrong::Usage, text.trim_start_matches("error: ").trim_end()).report(true);
+    }
+    let _ = error.print();
+    if error.use_stderr() { Exit::Usage.into() } else { ExitCode::SUCCESS }
+}
+
 async fn command(args: Args) -> Result<Exit, Failed> {
     let Args { config, json, command } = args;
     let output = output::Output { json };
     match command {
-        Command::Run => run::run(&config).await,
+        Command::Run => run::run(&config, json).await,
         Command::Build(args) => build::build(output, &args).await,
         Command::Inspect(args) => build::inspect(output, &args).await,
         Command::Check(args) => check::check(output, &config, args).await,

@@ -9,7 +9,7 @@ use oncebox_core::config::{self, Config, Warning};
 
 use super::{
     args::Pair,
-    failed::{Exit, Failed},
+    failed::{Failed, Wrong},
 };
 use crate::store::{Store, Use};
 
@@ -24,79 +24,111 @@ pub(super) struct Opened {
 impl Opened {
     /// Reads the file and `tenants.d/*.toml` beside it.
     pub(super) fn read(file: &Path) -> Result<Self, Failed> {
-        let mut files = vec![read(file)?];
-        let folder = match file.parent() {
-            Some(folder) if folder != Path::new("") => folder.to_path_buf(),
-            _ => PathBuf::from("."),
-        };
+        let mut files = vec![read(file, "`--config FILE` names another one")?];
+        let folder = file.parent().unwrap_or(Path::new("")).to_path_buf();
         for path in tenant_files(&folder.join("tenants.d"))? {
-            files.push(read(&path)?);
+            files.push(read(&path, "a file of tenants.d is one tenant")?);
         }
-        let (config, warnings) =
-            config::read(&files).map_err(|errors| Failed::new(Exit::Config, "config", errors.to_string()))?;
+        let (config, warnings) = config::read(&files).map_err(Failed::config)?;
         Ok(Self { config, warnings, folder })
     }
 
     /// `host.data_dir`, made if it is not there.
     pub(super) fn data_dir(&self) -> Result<PathBuf, Failed> {
         let dir = self.folder.join(&self.config.host.data_dir);
-        std::fs::create_dir_all(&dir).map_err(|error| {
-            let message = format!("cannot make {} (host.data_dir): {error}", dir.display());
-            Failed::new(Exit::Config, "data-dir", message)
-        })?;
-        Ok(dir)
+        match std::fs::create_dir_all(&dir) {
+            Ok(()) => Ok(dir),
+            Err(error) => {
+                let message = format!("cannot make the folder {} (host.data_dir): {error}", dir.display());
+                Err(Failed::new(Wrong::DataDir, message))
+            }
+        }
     }
 
     /// A tenant by name.
     pub(super) fn tenant(&self, name: &str) -> Result<&config::Tenant, Failed> {
         self.config.tenants.get(name).ok_or_else(|| {
-            let known = self.config.tenants.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            Failed::new(
-                Exit::NotFound,
-                "tenant",
-                format!("there is no tenant `{name}`; the configuration has: {known}"),
-            )
+            let known = known(self.config.tenants.keys());
+            Failed::new(Wrong::Tenant, format!("there is no tenant `{}`; the configuration has: {known}", safe(name)))
         })
     }
 
     /// A handler by tenant and name.
     pub(super) fn handler(&self, place: &Pair) -> Result<(&config::Tenant, &config::Handler), Failed> {
         let tenant = self.tenant(&place.tenant)?;
-        let handler = tenant.handlers.get(&place.name).ok_or_else(|| {
-            let known = tenant.handlers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            let message = format!("tenant `{}` has no handler `{}`; it has: {known}", place.tenant, place.name);
-            Failed::new(Exit::NotFound, "handler", message)
-        })?;
+        let handler = tenant.handlers.get(&place.name).ok_or_else(|| no_handler(&place.tenant, tenant, &place.name))?;
         Ok((tenant, handler))
     }
 
     /// The tenants that a command is about: one, or all.
     pub(super) fn tenants(&self, only: Option<&str>) -> Result<Vec<(&str, &config::Tenant)>, Failed> {
-        match only {
-            Some(name) => {
-                let tenant = self.tenant(name)?;
-                Ok(self
-                    .config
-                    .tenants
-                    .iter()
-                    .filter(|(own, _)| *own == name)
-                    .map(|(own, _)| (own.as_str(), tenant))
-                    .collect())
-            }
-            None => Ok(self.config.tenants.iter().map(|(name, tenant)| (name.as_str(), tenant)).collect()),
+        if let Some(name) = only {
+            self.tenant(name)?;
         }
+        let tenants = self.config.tenants.iter().map(|(name, tenant)| (name.as_str(), tenant));
+        Ok(tenants.filter(|(name, _)| only.is_none_or(|only| only == *name)).collect())
     }
 
     /// Opens a tenant's store; the embedded one is made if it is not there.
-    pub(super) async fn store(&self, tenant: &config::Tenant, usage: Use) -> Result<Arc<dyn Store>, Failed> {
-        match &tenant.store {
-            config::Store::Sqlite { path, schema } => {
-                let path = self.data_dir()?.join(path);
-                let schema = schema.as_ref().map(|schema| self.folder.join(schema));
-                let schema = schema.as_deref().map(|schema| read(schema).map(|(_, text)| text)).transpose()?;
-                embedded(&path, schema.as_deref(), usage).await
+    pub(super) async fn store(
+        &self,
+        name: &str,
+        tenant: &config::Tenant,
+        usage: Use,
+    ) -> Result<Arc<dyn Store>, Failed> {
+        let path = self.data_dir()?.join(file_of(tenant));
+        self.store_at(&path, name, tenant, usage).await
+    }
+
+    /// Opens a tenant's store to read from it: a command that asks makes nothing.
+    pub(super) async fn store_made(&self, name: &str, tenant: &config::Tenant) -> Result<Arc<dyn Store>, Failed> {
+        match self.made(tenant) {
+            Some(path) => self.store_at(&path, name, tenant, Use::Command).await,
+            None => {
+                let path = self.folder.join(&self.config.host.data_dir).join(file_of(tenant));
+                let message = format!(
+                    "tenant `{name}` has no store yet: {} is not there (host.data_dir and [tenants.{name}.store] path); \
+                     `oncebox migrate`, `deploy`, `send` or `run` makes it",
+                    path.display()
+                );
+                Err(Failed::new(Wrong::StoreMissing, message))
             }
         }
+    }
+
+    /// Opens a tenant's store to check something against it; one that is not there is made in the scratch folder.
+    pub(super) async fn store_or_scratch(
+        &self,
+        name: &str,
+        tenant: &config::Tenant,
+        scratch: &Path,
+    ) -> Result<Arc<dyn Store>, Failed> {
+        let path = self.made(tenant).unwrap_or_else(|| scratch.join("scratch.db"));
+        self.store_at(&path, name, tenant, Use::Command).await
+    }
+
+    /// The text that `store.schema` names.
+    pub(super) fn schema(&self, tenant: &config::Tenant) -> Result<Option<String>, Failed> {
+        let config::Store::Sqlite { schema, .. } = &tenant.store;
+        let read = |schema: &PathBuf| read(&self.folder.join(schema), "store.schema names it").map(|(_, text)| text);
+        schema.as_ref().map(read).transpose()
+    }
+
+    /// The file of a tenant's store, if it is there.
+    fn made(&self, tenant: &config::Tenant) -> Option<PathBuf> {
+        let path = self.folder.join(&self.config.host.data_dir).join(file_of(tenant));
+        path.exists().then_some(path)
+    }
+
+    async fn store_at(
+        &self,
+        path: &Path,
+        name: &str,
+        tenant: &config::Tenant,
+        usage: Use,
+    ) -> Result<Arc<dyn Store>, Failed> {
+        let opened = embedded(path, self.schema(tenant)?.as_deref(), usage).await;
+        opened.map_err(|failed| failed.after(&format!("tenant `{name}`: ")))
     }
 }
 
@@ -109,20 +141,46 @@ async fn embedded(path: &Path, schema: Option<&str>, usage: Use) -> Result<Arc<d
 #[expect(clippy::unused_async, reason = "the same call with the feature waits for the database")]
 async fn embedded(_path: &Path, _schema: Option<&str>, _usage: Use) -> Result<Arc<dyn Store>, Failed> {
     let message = "store kind \"sqlite\" needs the feature \"embedded\", which this build of oncebox does not have";
-    Err(Failed::new(Exit::Config, "feature", message))
+    Err(Failed::new(Wrong::Config, message))
 }
 
-fn read(path: &Path) -> Result<(String, String), Failed> {
-    match std::fs::read_to_string(path) {
+fn file_of(tenant: &config::Tenant) -> &Path {
+    let config::Store::Sqlite { path, .. } = &tenant.store;
+    path
+}
+
+/// The names that a message offers in place of a wrong one.
+pub(super) fn known<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    let names: Vec<&str> = names.map(String::as_str).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// A tenant has no such handler, neither in the configuration nor, where that was looked at, in its database.
+pub(super) fn no_handler(tenant_name: &str, tenant: &config::Tenant, name: &str) -> Failed {
+    let known = known(tenant.handlers.keys());
+    Failed::new(Wrong::Handler, format!("tenant `{tenant_name}` has no handler `{}`; it has: {known}", safe(name)))
+}
+
+/// An argument as a message may repeat it.
+pub(super) fn safe(argument: &str) -> String {
+    oncebox_core::ids::shown(argument.as_bytes())
+}
+
+fn read(path: &Path, help: &str) -> Result<(String, String), Failed> {
+    let failed = |why: String| {
+        let message = format!("cannot read {}: {why}; {help}", path.display());
+        Failed::new(Wrong::ConfigFile, message)
+    };
+    let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    match String::from_utf8(bytes) {
         Ok(text) => Ok((path.display().to_string(), text)),
-        Err(error) => Err(Failed::new(Exit::Config, "config-file", format!("cannot read {}: {error}", path.display()))),
+        Err(error) => Err(failed(format!("it is not UTF-8 from byte {} on", error.utf8_error().valid_up_to()))),
     }
 }
 
 fn tenant_files(dir: &Path) -> Result<Vec<PathBuf>, Failed> {
-    let failed = |error: std::io::Error| {
-        Failed::new(Exit::Config, "config-file", format!("cannot read {}: {error}", dir.display()))
-    };
+    let failed =
+        |error: std::io::Error| Failed::new(Wrong::ConfigFile, format!("cannot read {}: {error}", dir.display()));
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

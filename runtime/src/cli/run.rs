@@ -2,15 +2,16 @@
 
 use std::{future::pending, path::Path, time::Duration};
 
-use oncebox_core::config;
+use oncebox_core::{config, text::TextError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
-    failed::{Exit, Failed},
+    failed::{Failed, Wrong},
     logs,
     open::Opened,
 };
 use crate::{
+    code::Exit,
     host::{Ended, Health, Host, OpenTenant},
     store::Use,
 };
@@ -18,15 +19,27 @@ use crate::{
 /// Between two tries to open the database of a tenant that is not served.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
-pub(super) async fn run(config: &Path) -> Result<Exit, Failed> {
+pub(super) async fn run(config: &Path, json: bool) -> Result<Exit, Failed> {
     let opened = Opened::read(config)?;
-    logs::begin(opened.config.host.log);
+    let form = logs::begin(opened.config.host.log, json);
     for warning in &opened.warnings {
-        tracing::warn!("{}", warning.0.message);
+        let TextError { file, line, message, help, .. } = &warning.0;
+        tracing::warn!(place = format!("{file}:{line}"), help, "{message}");
     }
+    match (serve(&opened).await, form) {
+        // Whoever reads the log by program shall find this line too, and no other form among them.
+        (Err(failed), logs::Form::Json) => {
+            tracing::error!(code = failed.code, exit = failed.exit.number(), "{}", failed.message);
+            Ok(failed.exit)
+        }
+        (ended, logs::Form::Json | logs::Form::Human) => ended,
+    }
+}
+
+async fn serve(opened: &Opened) -> Result<Exit, Failed> {
     let mut signals = Signals::new()?;
     let data_dir = opened.data_dir()?;
-    let (tenants, mut absent) = Absent::begin(&opened).await?;
+    let (tenants, mut absent) = Absent::begin(opened).await?;
     let mut host = Host::start(opened.config.host.clone(), &data_dir, tenants).await?;
     absent.tell(host.health());
     let listening = host.listening().map(|address| address.to_string());
@@ -35,10 +48,10 @@ pub(super) async fn run(config: &Path) -> Result<Exit, Failed> {
     let mut ready = health.ready();
     loop {
         tokio::select! {
-            () = signals.next() => break,
+            () = signals.next() => return stop(host, &mut signals).await,
             why = host.broken() => {
                 tracing::error!(why, "stopping: this is a bug");
-                return Err(Failed::new(Exit::Bug, "task-ended", why));
+                return Err(Failed::new(Wrong::Bug, why));
             }
             tenant = absent.next(&health) => {
                 let name = tenant.name.clone();
@@ -52,11 +65,14 @@ pub(super) async fn run(config: &Path) -> Result<Exit, Failed> {
             }
             Ok(()) = ready.changed() => {
                 if *ready.borrow_and_update() {
-                    tracing::info!("ready");
+                    tracing::info!(listening, "ready");
                 }
             }
         }
     }
+}
+
+async fn stop(host: Host, signals: &mut Signals) -> Result<Exit, Failed> {
     tracing::info!("stopping: takes nothing new, finishes what runs");
     tokio::select! {
         ended = host.stop() => {
@@ -82,7 +98,7 @@ impl<'a> Absent<'a> {
     async fn begin(opened: &'a Opened) -> Result<(Vec<OpenTenant>, Self), Failed> {
         let (mut open, mut absent) = (Vec::new(), Vec::new());
         for (name, settings) in opened.tenants(None)? {
-            match opened.store(settings, Use::Host).await {
+            match opened.store(name, settings, Use::Host).await {
                 Ok(store) => open.push(OpenTenant { name: name.to_owned(), settings: settings.clone(), store }),
                 Err(failed) => absent.push((name, settings, failed)),
             }
@@ -114,7 +130,7 @@ impl<'a> Absent<'a> {
         loop {
             tokio::time::sleep(TRY_AGAIN).await;
             for at in 0..self.tenants.len() {
-                match self.opened.store(self.tenants[at].1, Use::Host).await {
+                match self.opened.store(self.tenants[at].0, self.tenants[at].1, Use::Host).await {
                     Ok(store) => {
                         let (name, settings, _) = self.tenants.swap_remove(at);
                         return OpenTenant { name: name.to_owned(), settings: settings.clone(), store };
@@ -139,10 +155,8 @@ struct Signals {
 
 impl Signals {
     fn new() -> Result<Self, Failed> {
-        let wanted = |kind| {
-            signal(kind)
-                .map_err(|error| Failed::new(Exit::Bug, "signals", format!("cannot listen for signals: {error}")))
-        };
+        let wanted =
+            |kind| signal(kind).map_err(|error| Failed::new(Wrong::Bug, format!("cannot listen for signals: {error}")));
         Ok(Self { terminate: wanted(SignalKind::terminate())?, interrupt: wanted(SignalKind::interrupt())? })
     }
 

@@ -12,11 +12,11 @@ use tokio::sync::mpsc;
 
 use super::{
     args::SendArgs,
-    failed::{Exit, Failed},
-    open::Opened,
+    failed::{Failed, Wrong},
+    open::{Opened, known, safe},
     output::Output,
 };
-use crate::store::Use;
+use crate::{code::Exit, store::Use};
 
 /// Lines in one transaction, at most.
 const LINES_MAX: usize = 1_000;
@@ -25,21 +25,30 @@ pub(super) async fn send(output: Output, config: &Path, args: &SendArgs) -> Resu
     let opened = Opened::read(config)?;
     let tenant = opened.tenant(&args.source.tenant)?;
     if !tenant.sources.contains_key(&args.source.name) {
-        let known = tenant.sources.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let message = format!("tenant `{}` has no source `{}`; it has: {known}", args.source.tenant, args.source.name);
-        return Err(Failed::new(Exit::NotFound, "source", message));
+        let (known, name) = (known(tenant.sources.keys()), safe(&args.source.name));
+        let message = format!("tenant `{}` has no source `{name}`; it has: {known}", args.source.tenant);
+        return Err(Failed::new(Wrong::Source, message));
     }
-    let store = opened.store(tenant, Use::Command).await?;
+    // Before the store is made: a wrong file name leaves nothing behind.
     let mut lines = lines(&args.file)?;
+    let store = opened.store(&args.source.tenant, tenant, Use::Command).await?;
     let mut sent = 0;
     let mut batch = Vec::new();
     // What is there now goes in one transaction; nothing waits for more to come.
     while lines.recv_many(&mut batch, LINES_MAX).await > 0 {
         let mut messages = Vec::with_capacity(batch.len());
+        let mut broken = None;
         for line in batch.drain(..) {
-            messages.push(message(line.map_err(|error| unreadable(&args.file, &error))?, &args.headers));
+            match line {
+                Ok(body) => messages.push(message(body, &args.headers)),
+                Err(error) => broken = Some(unreadable(&args.file, &error)),
+            }
         }
-        sent += store.local_offer(&args.source.name, &messages).await?;
+        let offered = store.local_offer(&args.source.name, &messages).await;
+        sent += offered.map_err(|error| after(sent, error.into()))?;
+        if let Some(failed) = broken {
+            return Err(after(sent, failed));
+        }
     }
     output.answer(
         || json!({ "source": args.source.to_string(), "sent": sent }),
@@ -94,5 +103,10 @@ fn lines(file: &Path) -> Result<Lines, Failed> {
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> Failed {
-    Failed::new(Exit::NotFound, "input-file", format!("cannot read {}: {error}", file.display()))
+    Failed::new(Wrong::InputFile, format!("cannot read {}: {error}", file.display()))
+}
+
+/// Whoever sends the rest must know where it begins.
+fn after(sent: u64, failed: Failed) -> Failed {
+    if sent == 0 { failed } else { failed.after(&format!("{sent} lines were sent, then: ")) }
 }

@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::{
     args::TenantArgs,
-    failed::{Exit, Failed},
+    failed::Failed,
     open::Opened,
     output::{Output, table},
 };
-use crate::store::{Store, Use};
+use crate::{code::Exit, store::Store};
 
 /// Counts by handler and then by verdict or state.
 type Counts = BTreeMap<String, BTreeMap<String, u64>>;
@@ -26,7 +26,7 @@ pub(super) async fn tally(output: Output, config: &Path, args: &TenantArgs) -> R
     let opened = Opened::read(config)?;
     let mut tenants = BTreeMap::new();
     for (name, settings) in opened.tenants(args.tenant.as_deref())? {
-        let store = opened.store(settings, Use::Command).await?;
+        let store = opened.store_made(name, settings).await?;
         let mut books = books(store.as_ref()).await?;
         for source in settings.sources.keys() {
             books.waiting.entry(source.clone()).or_default();

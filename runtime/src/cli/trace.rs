@@ -11,26 +11,31 @@ use serde_json::{Value as Json, json};
 use super::{
     args::TraceArgs,
     dead::{attempt_json, held_json},
-    failed::{Exit, Failed},
-    open::Opened,
+    failed::{Failed, Wrong},
+    open::{Opened, no_handler},
     output::{Output, text},
 };
 use crate::{
     clock::shown,
-    store::{DeploymentId, HeldStory, InboxStory, KeyStory, Use},
+    code::Exit,
+    store::{DeploymentId, HeldStory, InboxStory, KeyStory},
 };
 
 pub(super) async fn trace(output: Output, config: &Path, args: &TraceArgs) -> Result<Exit, Failed> {
     let opened = Opened::read(config)?;
-    let (tenant, _) = opened.handler(&args.place)?;
-    let store = opened.store(tenant, Use::Command).await?;
+    let tenant = opened.tenant(&args.place.tenant)?;
+    let store = opened.store_made(&args.place.tenant, tenant).await?;
     let key = BusinessKey::new(unescaped(&args.key));
     let unknown = || {
-        let message = format!("{} knows nothing of key {key}", args.place);
-        Failed::new(Exit::NotFound, "key", message)
+        let message = format!("{} has decided or held nothing with key {key}", args.place);
+        Failed::new(Wrong::Key, message)
     };
-    let handlers = store.handlers().await?;
-    let handler = *handlers.get(&args.place.name).ok_or_else(unknown)?;
+    // A handler that the configuration has no more still has its story.
+    let handler = match store.handlers().await?.get(&args.place.name) {
+        Some(handler) => *handler,
+        None if tenant.handlers.contains_key(&args.place.name) => return Err(unknown()),
+        None => return Err(no_handler(&args.place.tenant, tenant, &args.place.name)),
+    };
     let story = store.trace(handler, &key).await?;
     if story.inbox.is_none() && story.held.is_empty() {
         return Err(unknown());
@@ -86,7 +91,8 @@ fn human(place: &str, key: &BusinessKey, story: &KeyStory) -> String {
     let state = story.inbox.as_ref().map_or("no inbox row", |inbox| inbox.state.name());
     let mut out = format!("{place}  {key}: {state}\n");
     for (at, line) in lines {
-        out += &format!("  {}  {line}\n", shown(at));
+        // Ids, codes and sentences are the producer's and the plugin's.
+        out += &format!("  {}  {}\n", shown(at), text(line.as_bytes()));
     }
     if let Some(result) = story.inbox.as_ref().and_then(|inbox| inbox.result.as_ref()) {
         out += &format!("  result: {}\n", text(result));

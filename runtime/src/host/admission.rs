@@ -13,6 +13,7 @@ use oncebox_core::{
 
 use super::handler::{BoundDestination, ReadyQuery, ReadyStatement};
 use crate::{
+    code::codes,
     plugin::RunLimits,
     store::{Store, StoreError},
 };
@@ -78,6 +79,54 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
+/// The checks of a module against the configuration; those of its texts are the SQL gate's [`sql::Rule`].
+#[derive(Debug, Clone, Copy)]
+pub enum Check {
+    /// The version of the contract.
+    Contract,
+    /// What this oncebox does not do yet.
+    Ordering,
+    /// The rule, overrides included.
+    BadRule,
+    /// Routes.
+    EventTypes,
+    /// Values for the plugin.
+    Config,
+    /// Destinations.
+    Destinations,
+    /// Ceilings.
+    Limits,
+    /// The database's own opinion of a text.
+    NotPrepared,
+}
+
+codes! { Check {
+    Contract "contract" Refused
+        "the module needs a newer contract than this host has"
+        "use a newer oncebox"
+    Ordering "ordering" Refused
+        "the manifest asks for an order that this oncebox does not keep yet"
+        "remove the key; a version guard in the SQL keeps older facts from overwriting newer ones"
+    BadRule "bad-rule" Refused
+        "key, fingerprint or ordering key cannot be made as the manifest or the override says"
+        "mend the template in handler.toml, or the override in the handler's configuration"
+    EventTypes "event-types" Refused
+        "a route gives the handler event types that the module does not take"
+        "mend the route, or event_types in the manifest"
+    Config "config-values" Refused
+        "a value that the module needs is missing, or one is given that it does not declare"
+        "mend config of the handler's configuration"
+    Destinations "destinations" Refused
+        "a destination of the module is not bound, or bound to one that does not fit"
+        "mend destinations of the handler's configuration"
+    Limits "limits" Refused
+        "the module needs more than the operator's ceiling"
+        "raise the ceiling, or make the module need less"
+    NotPrepared "not-prepared" Refused
+        "the database does not prepare a statement or query"
+        "mend the text as the database's own words say"
+} }
+
 /// What keeps a module from being admitted.
 #[derive(Debug, thiserror::Error)]
 pub enum AdmissionError {
@@ -108,7 +157,7 @@ pub async fn admit(place: Place<'_>, manifest: &Manifest, store: &dyn Store) -> 
     let rule = Rule::of(manifest, place.handler);
     if let Err(error) = &rule {
         reasons.push(Reason {
-            code: "bad-rule",
+            code: Check::BadRule.code(),
             message: format!("{error} (in the manifest, or overridden in {})", place.section()),
         });
     }
@@ -134,7 +183,7 @@ impl Place<'_> {
 fn contract(manifest: &Manifest, reasons: &mut Vec<Reason>) {
     if !CONTRACTS.contains(&manifest.contract.as_str()) {
         reasons.push(Reason {
-            code: "contract",
+            code: Check::Contract.code(),
             message: format!(
                 "contract: the module needs oncebox:handler {}, this host has {}; use a newer oncebox",
                 manifest.contract,
@@ -144,7 +193,7 @@ fn contract(manifest: &Manifest, reasons: &mut Vec<Reason>) {
     }
     if let Some(ordering) = &manifest.ordering {
         reasons.push(Reason {
-            code: "ordering",
+            code: Check::Ordering.code(),
             message: format!(
                 "ordering = \"{ordering}\": this oncebox does not enforce an order yet, so it does not promise one; \
                  remove the key (a version guard in the SQL keeps older facts from overwriting newer ones)"
@@ -159,7 +208,7 @@ fn routes(place: Place<'_>, manifest: &Manifest, reasons: &mut Vec<Reason>) {
         let gives: Vec<&str> = route.event_types.iter().map(String::as_str).collect();
         if common_type(&gives, &takes).is_none() {
             reasons.push(Reason {
-                code: "event-types",
+                code: Check::EventTypes.code(),
                 message: format!(
                     "a route of source `{}` gives it {}, the module takes {} (event_types in the manifest)",
                     route.source,
@@ -175,7 +224,7 @@ fn values(place: Place<'_>, manifest: &Manifest, reasons: &mut Vec<Reason>) -> B
     let mut values = place.handler.config.clone();
     for name in values.keys().filter(|name| !manifest.config.contains_key(*name)) {
         reasons.push(Reason {
-            code: "config",
+            code: Check::Config.code(),
             message: format!("{}: config.{name} is not declared by the module: remove it", place.section()),
         });
     }
@@ -186,7 +235,7 @@ fn values(place: Place<'_>, manifest: &Manifest, reasons: &mut Vec<Reason>) -> B
                 values.insert(name.clone(), default.clone());
             }
             (None, None, true) => reasons.push(Reason {
-                code: "config",
+                code: Check::Config.code(),
                 message: format!("{}: config.{name} is missing: {}", place.section(), entry.description),
             }),
         }
@@ -200,7 +249,7 @@ fn destinations(
     reasons: &mut Vec<Reason>,
 ) -> BTreeMap<String, BoundDestination> {
     let mut bound = BTreeMap::new();
-    let mut refuse = |message: String| reasons.push(Reason { code: "destinations", message });
+    let mut refuse = |message: String| reasons.push(Reason { code: Check::Destinations.code(), message });
     for name in place.handler.destinations.keys().filter(|name| !manifest.destinations.contains_key(*name)) {
         refuse(format!("{}: destinations.{name} is not declared by the module: remove it", place.section()));
     }
@@ -242,7 +291,7 @@ fn limits(place: Place<'_>, manifest: &Manifest, reasons: &mut Vec<Reason>) -> R
     let memory_ceiling = own.memory_bytes_max.unwrap_or(place.host_limits.memory_bytes_max);
     if let Some(needs) = needs_memory.filter(|needs| *needs > memory_ceiling) {
         reasons.push(Reason {
-            code: "limits",
+            code: Check::Limits.code(),
             message: format!(
                 "the module needs memory_bytes_max = {needs}, the ceiling is {memory_ceiling} \
                  (memory_bytes_max in {} or [host.limits])",
@@ -254,7 +303,7 @@ fn limits(place: Place<'_>, manifest: &Manifest, reasons: &mut Vec<Reason>) -> R
         && needs > ceiling
     {
         reasons.push(Reason {
-            code: "limits",
+            code: Check::Limits.code(),
             message: format!(
                 "the module needs run_time_ms_max = {}, the ceiling is {} (limits.run_time_ms_max in {})",
                 needs.as_millis(),
@@ -358,7 +407,7 @@ async fn prepared(
                 return Err(StoreError::Away { message: error.message });
             }
             reasons.push(Reason {
-                code: "not-prepared",
+                code: Check::NotPrepared.code(),
                 message: format!("{what}: the database does not prepare it: {error}"),
             });
         }

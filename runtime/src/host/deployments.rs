@@ -114,7 +114,7 @@ impl Deployments {
                     tracing::info!(tenant = %self.tenant.name, handler = %handler.name, deployment = %deployment.id,
                         version = %deployment.version, module = %deployment.digest, "serves from now on");
                     handler.serve(Arc::new(deployed));
-                    self.tenant.served.notify_waiters();
+                    self.tenant.open_sources();
                     reason = None;
                     break;
                 }

@@ -15,11 +15,13 @@ mod marks;
 mod queue;
 mod road;
 mod run;
+mod sources;
 mod tenant;
 mod unit_of_work;
 mod writes;
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -32,19 +34,19 @@ use tokio::{
 };
 
 pub use self::{
-    delivery::{Claim, Delivery, Kind, Origin, Settle, Target},
+    delivery::{Claim, Delivery, Kind, Target},
     handler::{BoundDestination, Deployed, Handler, ReadyQuery, ReadyStatement},
     health::Health,
     lane::LaneContext,
     queue::{BatchLimits, LaneQueue, Waiting},
     run::{Attempted, Item, Ran, Work},
+    sources::Sources,
     tenant::Tenant,
     unit_of_work::{Done, Fate, unit_of_work},
 };
 use crate::{
     metrics::Metrics,
     plugin::{Engine, EngineLimits, PluginError},
-    source::LocalSource,
     store::{Store, StoreError},
 };
 
@@ -76,7 +78,7 @@ pub enum HostError {
     #[error(transparent)]
     Plugin(#[from] PluginError),
     /// A tenant's database.
-    #[error("tenant {tenant}: {error}")]
+    #[error("tenant `{tenant}`: {error}")]
     Store {
         /// The tenant.
         tenant: String,
@@ -161,7 +163,7 @@ impl Host {
     /// [`HostError::Store`]: the tenant is not served, the others are.
     pub async fn add(&mut self, open: OpenTenant) -> Result<(), HostError> {
         let name = open.name.clone();
-        match bring_up(open, &self.settings, self.boot, &self.health, &self.metrics).await {
+        match bring_up(open, &self.settings, self.boot, &self.health, &self.metrics, &self.stop.subscribe()).await {
             Ok(tenant) => {
                 self.begin(tenant);
                 Ok(())
@@ -177,9 +179,9 @@ impl Host {
         let deployments = deployments::Deployments::new(tenant.clone(), self.engine.clone(), cache_dir);
         self.takers.spawn(deployments.follow(stopping.clone()));
         self.takers.spawn(claims::claims(tenant.clone(), stopping.clone()));
-        for (name, source) in &tenant.settings.sources {
-            let source = Arc::new(LocalSource::new(name, tenant.clone(), source.clone(), stopping.clone()));
-            self.takers.spawn(source.clone().renew());
+        for source in tenant.sources.iter().cloned() {
+            let kept = source.clone();
+            self.takers.spawn(async move { kept.keep().await });
             self.takers.spawn(road::intake(tenant.clone(), source));
         }
         let queues = tenant.lanes.iter().map(|queue| (queue, false));
@@ -267,18 +269,21 @@ async fn bring_up(
     boot: BootId,
     health: &Arc<Health>,
     metrics: &Arc<Metrics>,
+    stopping: &watch::Receiver<bool>,
 ) -> Result<Tenant, StoreError> {
     let OpenTenant { name, settings: own, store } = open;
     store.boot_insert(boot, &host_name(settings)).await?;
-    let mut handlers = std::collections::BTreeMap::new();
+    let mut handlers = BTreeMap::new();
     for (handler, its) in &own.handlers {
         let id = store.handler_ensure(handler).await?;
         handlers.insert(handler.clone(), Arc::new(Handler::new(handler, id, its.clone())));
     }
     let count = store.lanes();
     let queues = |n: u16| (0..n).map(|_| Arc::new(LaneQueue::default())).collect();
+    let name: Arc<str> = name.into();
+    let sources = Sources::open(&name, &own, settings, &store, stopping);
     let tenant = Tenant {
-        name: name.as_str().into(),
+        name,
         host_limits: settings.limits,
         lease_time: settings.lease_time,
         secret: store.tenant_secret().await?,
@@ -288,12 +293,13 @@ async fn bring_up(
         slow_lanes: queues(count.slow_lanes),
         boot,
         parked: Notify::new(),
-        served: Notify::new(),
+        sources,
         health: health.clone(),
         metrics: metrics.clone(),
         settings: own,
         store,
     };
+    tenant.open_sources();
     for handler in tenant.handlers.values() {
         // Until the first look at the deployments is over, nobody may take this host for ready.
         tenant.health.missing(tenant.reason(&format!("handler {}", handler.name)), "is being looked for");

@@ -20,6 +20,7 @@ use super::{
     health::Health,
     queue::LaneQueue,
     run::Work,
+    sources::Sources,
 };
 use crate::{
     metrics::Metrics,
@@ -52,8 +53,8 @@ pub struct Tenant {
     pub secret: [u8; 32],
     /// Woken when something has been parked.
     pub parked: Notify,
-    /// Woken when a deployment has begun to serve.
-    pub served: Notify,
+    /// Its sources.
+    pub sources: Sources,
     /// What is missing.
     pub health: Arc<Health>,
     /// What is counted.
@@ -93,6 +94,11 @@ impl Tenant {
     /// How many deliveries of a slow handler may wait in a slow lane before the next ones are put aside.
     fn slow_backlog_max(&self) -> usize {
         self.settings.batch_max.div_ceil(4)
+    }
+
+    /// Lets the sources begin whose handlers are all served.
+    pub fn open_sources(&self) {
+        self.sources.begin_where(|name| self.handlers.get(name).is_some_and(|handler| handler.current().is_some()));
     }
 
     /// Limits of keys and payloads.

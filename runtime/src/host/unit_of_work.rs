@@ -24,6 +24,7 @@ use super::{
 use crate::{
     clock,
     plugin::Outcome,
+    source::{Receipt, Settle},
     store::{InboxRow, Lane, LocalId, NewInbox, Savepoint, StoreError, UnitOfWork},
 };
 
@@ -159,7 +160,7 @@ async fn stand(
     batch: &[Item],
     lost: &[LocalId],
 ) -> Result<Vec<Standing>, StoreError> {
-    let is_lost = |delivery: &Delivery| delivery.origin.settle.as_ref().is_some_and(|s| lost.contains(&s.id));
+    let is_lost = |delivery: &Delivery| delivery.local().is_some_and(|(id, _)| lost.contains(&id));
     let mut order: Vec<usize> = (0..batch.len()).filter(|&at| !is_lost(&batch[at].delivery)).collect();
     let mut standings: Vec<Standing> = batch.iter().map(|_| Standing::Keyless).collect();
     for (at, item) in batch.iter().enumerate() {
@@ -209,22 +210,17 @@ fn new_inbox(delivery: &Delivery) -> Option<NewInbox> {
     })
 }
 
-/// Messages of local sources that this unit decides for good.
+/// Messages that live in the same database and that this unit decides for good: settled in the same transaction.
 fn settled(batch: &[Item], fates: &[Fate]) -> Vec<(LocalId, LeaseToken)> {
-    let mut decided: HashMap<LocalId, usize> = HashMap::new();
+    let mut decided: HashMap<Receipt, (&Settle, usize)> = HashMap::new();
     for (item, fate) in batch.iter().zip(fates) {
         if let (Fate::Decided(_), Some(settle)) = (fate, &item.delivery.origin.settle) {
-            *decided.entry(settle.id).or_default() += 1;
+            decided.entry(settle.receipt).or_insert((settle, 0)).1 += 1;
         }
     }
-    let mut messages: Vec<_> = batch
-        .iter()
-        .filter_map(|item| item.delivery.origin.settle.as_ref())
-        .filter(|settle| decided.get(&settle.id).is_some_and(|n| settle.is_done_by(*n)))
-        .map(|settle| (settle.id, settle.token))
-        .collect();
+    let done = decided.into_values().filter(|(settle, n)| settle.is_done_by(*n));
+    let mut messages: Vec<_> = done.filter_map(|(settle, _)| settle.receipt.local()).collect();
     messages.sort_unstable_by_key(|(id, _)| *id);
-    messages.dedup();
     messages
 }
 
@@ -342,10 +338,13 @@ impl Round<'_> {
             fates.push(match &self.standings[at] {
                 Standing::Lost => Fate::Lost,
                 Standing::Reborn => Fate::Again,
-                Standing::Keyless => {
-                    let Ran::Refused(failure) = &item.ran else { return Err(illegal("an item without a key has run")) };
-                    Fate::Decided(marks.keyless(&item.delivery, failure))
-                }
+                Standing::Keyless => match (&item.ran, item.delivery.claim) {
+                    (Ran::Refused(failure), None) => Fate::Decided(marks.keyless(&item.delivery, failure)),
+                    (Ran::Refused(_), Some(_)) => return Err(illegal("a claim has no key")),
+                    (Ran::Unrun(_) | Ran::Known | Ran::Inside | Ran::Over(_), _) => {
+                        return Err(illegal("an item without a key has run"));
+                    }
+                },
                 Standing::Known(row) => {
                     let equal = item.delivery.equals(row, &self.lane.tenant.identify_limits());
                     let happening = if equal { Happening::DeliveredEqual } else { Happening::DeliveredOther };

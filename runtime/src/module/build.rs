@@ -111,7 +111,7 @@ mod tests {
         let out = dir.path().join("a.wasm");
         std::fs::write(&out, b"before").unwrap();
         let error = build(dir.path(), None).await.unwrap_err();
-        assert_eq!(error.code(), "module-not-a-component");
+        assert_eq!(error.code(), "build-not-a-component");
         assert_eq!(std::fs::read(&out).unwrap(), b"before");
     }
 

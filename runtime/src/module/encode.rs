@@ -38,7 +38,7 @@ mod tests {
         let mut module = Module::new();
         module.section(&imports);
         let error = component(module.finish()).unwrap_err();
-        assert_eq!(error.code(), "module-encode");
+        assert_eq!(error.code(), "build-encode");
         assert!(error.to_string().contains("their_memory"), "{error}");
     }
 

@@ -4,6 +4,8 @@ use std::{io, path::PathBuf};
 
 use oncebox_core::text::TextErrors;
 
+use crate::code::codes;
+
 /// A module that could not be made or read: what, where, how to mend it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -19,7 +21,7 @@ pub enum ModuleError {
         source: io::Error,
     },
     /// The manifest is wrong.
-    #[error("the manifest is wrong\n{0}")]
+    #[error("the manifest is wrong: mend handler.toml and run `oncebox build`\n{0}")]
     Manifest(TextErrors),
     /// A program that the build needs could not be started.
     #[error("failed to start `{program}`: {source}; install it, or put it on PATH")]
@@ -101,23 +103,41 @@ pub enum ModuleError {
     },
 }
 
-impl ModuleError {
-    /// A short name that never changes, for `--json` and the page of the docs.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::File { .. } => "module-file",
-            Self::Manifest(_) => "module-manifest",
-            Self::Start { .. } => "module-program-missing",
-            Self::TargetMissing { .. } => "module-target-missing",
-            Self::Command { .. } => "module-build-failed",
-            Self::NoLibrary { .. } => "module-no-library",
-            Self::Encode(_) => "module-encode",
-            Self::NotAComponent { .. } => "module-not-a-component",
-            Self::Malformed { .. } => "module-malformed",
-            Self::NoManifest => "module-no-manifest",
-            Self::ManyManifests { .. } => "module-many-manifests",
-            Self::ManifestNotText { .. } => "module-manifest-not-text",
-        }
-    }
-}
+codes! { ModuleError {
+    File "plugin-file" NotFound
+        "a file of the plugin's folder cannot be read, or the module cannot be written"
+        "name the folder with handler.toml, and an --out that can be written"
+    Manifest "manifest-invalid" Refused
+        "the manifest is wrong, or of a newer contract"
+        "mend handler.toml where the message points, and run `oncebox build`"
+    Start "build-program-missing" Away
+        "a program that the build needs cannot be started"
+        "install it, or put it on PATH"
+    TargetMissing "build-target-missing" Away
+        "the Rust toolchain cannot build WebAssembly"
+        "run `rustup target add wasm32-unknown-unknown`, or use the package manager of the toolchain"
+    Command "build-failed" Refused
+        "the compiler, or the manifest's own command, failed"
+        "mend what it printed"
+    NoLibrary "build-no-library" Refused
+        "cargo built a crate that is no dynamic library"
+        "give it [lib] crate-type = [\"cdylib\"]"
+    Encode "build-encode" Refused
+        "the core module cannot be made a component"
+        "build it with bindings for world `handler`, and no other imports"
+    NotAComponent "build-not-a-component" Refused
+        "what the build made is no WebAssembly component"
+        "let [build] component name the file that the command makes"
+    Malformed "module-malformed" Refused
+        "the component is truncated or not valid"
+        "build it again, and copy it whole"
+    NoManifest "manifest-missing" Refused
+        "the component has no section oncebox:manifest"
+        "run `oncebox build`, which packs handler.toml"
+    ManyManifests "manifest-many" Refused
+        "the component has several sections oncebox:manifest"
+        "run `oncebox build`, which packs one"
+    ManifestNotText "manifest-not-text" Refused
+        "the section oncebox:manifest is not UTF-8"
+        "run `oncebox build`, which packs handler.toml"
+} }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use oncebox_core::text::TextErrors;
 use thiserror::Error;
 
+use crate::code::codes;
+
 /// A module that is refused, or an engine that cannot be made. The version that serves goes on serving.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -133,31 +135,65 @@ pub enum PluginError {
     },
 }
 
-impl PluginError {
-    /// A stable name, for people, tests and `--json`.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Empty => "module-empty",
-            Self::TooLarge { .. } => "module-too-large",
-            Self::WatText => "module-is-text",
-            Self::CoreModule => "module-is-core",
-            Self::Precompiled => "module-is-native",
-            Self::NotWasm { .. } => "module-not-wasm",
-            Self::Malformed { .. } => "module-malformed",
-            Self::TooComplex { .. } => "module-too-complex",
-            Self::ManifestMissing => "manifest-missing",
-            Self::ManifestInvalid(_) => "manifest-invalid",
-            Self::UnknownImport { .. } => "import-unknown",
-            Self::MissingExport { .. } => "export-missing",
-            Self::VersionSkew { .. } => "contract-skew",
-            Self::DoesNotFit { .. } => "module-does-not-fit",
-            Self::CompileFailed { .. } => "compile-failed",
-            Self::CompileTimeout { .. } => "compile-timeout",
-            Self::CompilerAway { .. } => "compiler-away",
-            Self::Unloadable { .. } => "module-unloadable",
-            Self::DryRun { .. } => "dry-run-failed",
-            Self::Engine { .. } => "engine",
-        }
-    }
-}
+codes! { PluginError {
+    Empty "module-empty" Refused
+        "the file has no bytes"
+        "hand over the file that `oncebox build` wrote"
+    TooLarge "module-too-large" Refused
+        "the module is over host.limits.module_bytes_max"
+        "leave out what it does not use, or raise the limit"
+    WatText "module-is-text" Refused
+        "the file is WebAssembly text"
+        "run `oncebox build`"
+    CoreModule "module-is-core" Refused
+        "the file is a core module, not a component"
+        "run `oncebox build`"
+    Precompiled "module-is-native" Refused
+        "the file is compiled native code"
+        "hand over the component; the host compiles it itself"
+    NotWasm "module-not-wasm" Refused
+        "the file is no WebAssembly"
+        "hand over the file that `oncebox build` wrote"
+    Malformed "module-malformed" Refused
+        "the component is truncated or not valid"
+        "build it again, and copy it whole"
+    TooComplex "module-too-complex" Refused
+        "the component is beyond a static limit of functions, instances or nesting"
+        "leave out what the handler does not use"
+    ManifestMissing "manifest-missing" Refused
+        "the component has no section oncebox:manifest"
+        "run `oncebox build`, which packs handler.toml"
+    ManifestInvalid "manifest-invalid" Refused
+        "the manifest is wrong, or of a newer contract"
+        "mend handler.toml where the message points, and run `oncebox build`"
+    UnknownImport "import-unknown" Refused
+        "the component needs something that a plugin is not given, such as a network or files"
+        "do without it; the message says how"
+    MissingExport "export-missing" Refused
+        "the component exports no handler"
+        "build it for world `handler` of oncebox:handler"
+    VersionSkew "contract-skew" Refused
+        "the component was built for another version of the contract"
+        "build it against the contract of this oncebox, or use a newer oncebox"
+    DoesNotFit "module-does-not-fit" Refused
+        "the component needs more memory or tables at start than an instance may have"
+        "make it smaller, or raise the setting that the message names"
+    CompileFailed "compile-failed" Refused
+        "the compiler refuses the component"
+        "build it again; the message has the compiler's words"
+    CompileTimeout "compile-timeout" Refused
+        "the component did not compile in time"
+        "make it smaller, or try again when the machine is less busy"
+    CompilerAway "compiler-away" Away
+        "oncebox could not start itself as the compiler"
+        "see that its executable is still in place and may be run"
+    Unloadable "module-unloadable" Refused
+        "the compiled module cannot be loaded"
+        "deploy again; if it stays so, report it with the message"
+    DryRun "dry-run-failed" Refused
+        "an instance of the module cannot be made"
+        "mend what the module does when it starts; the message has the trap"
+    Engine "engine" Config
+        "the sandbox cannot be made with these limits"
+        "lower host.limits.instances_max or memory_bytes_max"
+} }

@@ -60,7 +60,11 @@ pub(super) fn module<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a [u8], P
     findings.manifest.ok_or(PluginError::ManifestMissing)
 }
 
-fn sniff(bytes: &[u8], bytes_max: u64) -> Result<(), PluginError> {
+/// Tells by its first bytes what was handed over in place of a component.
+///
+/// # Errors
+/// [`PluginError`], when it is nothing, too much, or something else.
+pub fn sniff(bytes: &[u8], bytes_max: u64) -> Result<(), PluginError> {
     let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     if size == 0 {
         return Err(PluginError::Empty);
@@ -195,7 +199,7 @@ fn hint(name: &str) -> &'static str {
     } else if name.starts_with("wasi:filesystem") {
         "a plugin has no files; declare [config] values or queries instead"
     } else if name.starts_with("wasi:") {
-        "no WASI is given; build for wasm32-unknown-unknown, or stub it (`--stub-wasi`)"
+        "no WASI is given; build for wasm32-unknown-unknown"
     } else {
         "only interfaces of oncebox:handler are given"
     }

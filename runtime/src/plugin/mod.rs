@@ -30,4 +30,5 @@ pub use attempt::{
 pub use compile::{Compiler, compile_child_main};
 pub use engine::{Engine, EngineLimits};
 pub use error::PluginError;
+pub use inspect::sniff;
 pub use module::Module;

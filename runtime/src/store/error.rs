@@ -2,6 +2,8 @@
 
 use oncebox_core::failure::{Class, Failure};
 
+use crate::code::codes;
+
 /// A call to the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -39,6 +41,20 @@ pub enum StoreError {
         /// The server's words.
         message: String,
     },
+    /// The file is no SQLite database.
+    #[error("failed to open {path}: it is no SQLite database; name another file in store.path, or move this one away")]
+    NotADatabase {
+        /// The file.
+        path: String,
+    },
+    /// The file is a database that cannot be read any more.
+    #[error("failed at {what}: {message}; the file is damaged, restore it from a copy")]
+    Damaged {
+        /// The verb.
+        what: &'static str,
+        /// The server's words.
+        message: String,
+    },
     /// A row of our own tables does not read as what we wrote.
     #[error("failed to read {table}: {message}")]
     Corrupt {
@@ -67,25 +83,43 @@ impl StoreError {
             | Self::Taken { .. }
             | Self::Migration { .. }
             | Self::Schema { .. }
+            | Self::NotADatabase { .. }
+            | Self::Damaged { .. }
             | Self::Corrupt { .. }
             | Self::Statement { .. } => false,
         }
     }
-
-    /// The error's code, with a page in the docs.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Away { .. } => "store-away",
-            Self::LeaseLost { .. } => "lease-lost",
-            Self::Taken { .. } => "store-taken",
-            Self::Migration { .. } => "migration-due",
-            Self::Schema { .. } => "schema-file",
-            Self::Corrupt { .. } => "store-corrupt",
-            Self::Statement { .. } => "store-statement",
-        }
-    }
 }
+
+codes! { StoreError {
+    Away "store-away" Away
+        "the tenant's database is away, busy, full or read-only"
+        "bring it back, or free space; nothing is lost and nothing was counted"
+    LeaseLost "lease-lost" Changed
+        "a row was taken over by another claim while it was worked on"
+        "nothing to mend: the other one goes on with it"
+    Taken "store-taken" Away
+        "another `oncebox run` has the embedded store open"
+        "end the other host, or give this one a data_dir of its own"
+    Migration "migration-due" Unsafe
+        "the tables are older or newer than this oncebox"
+        "run `oncebox migrate`, or the newer oncebox that wrote them"
+    Schema "schema-file" Config
+        "the tenant's schema file does not run; nothing of it was kept"
+        "mend the file that store.schema names"
+    NotADatabase "store-not-a-database" Config
+        "the file that store.path names is no SQLite database"
+        "name another file, or move this one away; oncebox does not touch it"
+    Damaged "store-damaged" Away
+        "the embedded store's file is damaged"
+        "restore it from a copy, and see what the disk says"
+    Corrupt "store-corrupt" Bug
+        "a row of the ob_ tables does not read as what was written"
+        "see who else writes to these tables; report it with the message"
+    Statement "store-statement" Bug
+        "a statement of oncebox itself failed"
+        "report it with the message"
+} }
 
 /// A plugin's statement or query failed: the class decides, the number lets a manifest decide otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

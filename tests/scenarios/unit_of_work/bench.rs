@@ -13,10 +13,11 @@ use std::{
 use oncebox::{
     host::{
         Attempted, BoundDestination, Claim, Delivery, Deployed, Done, Fate, Handler, Health, Item, LaneContext,
-        LaneQueue, Origin, Ran, ReadyQuery, ReadyStatement, Settle, Target, Tenant, unit_of_work,
+        LaneQueue, Ran, ReadyQuery, ReadyStatement, Sources, Target, Tenant, unit_of_work,
     },
     metrics::Metrics,
     plugin::{Compiler, Engine, EngineLimits, Module, Outcome, RunLimits, StagedEvent, StagedWrite},
+    source::{Origin, Receipt, Settle},
     store::{DeploymentId, HeldId, Lane, RuleId, Store, StoreError, Use, sqlite::SqliteStore},
 };
 use oncebox_core::{
@@ -82,6 +83,8 @@ pub(crate) struct Bench {
     pub(crate) plain: Target,
     /// Another one, of its own keys.
     pub(crate) other: Target,
+    /// A third one.
+    pub(crate) third: Target,
     /// With a query: runs inside the unit of work.
     pub(crate) inside: Target,
     put_aside: AtomicU64,
@@ -99,13 +102,13 @@ impl Bench {
         let store = SqliteStore::open(&dir.path().join("tenant.db"), Some(SCHEMA), Use::Host).await.unwrap();
         let mut handlers = BTreeMap::new();
         let mut targets = Vec::new();
-        for (name, queries) in [("plain", false), ("other", false), ("inside", true)] {
+        for (name, queries) in [("plain", false), ("other", false), ("third", false), ("inside", true)] {
             let id = store.handler_ensure(name).await.unwrap();
             let handler = Arc::new(Handler::new(name, id, handler_settings()));
             handlers.insert(name.to_owned(), handler.clone());
             targets.push(Target::Handler(handler, Arc::new(deployed(queries).await)));
         }
-        let [plain, other, inside] = <[Target; 3]>::try_from(targets).ok().unwrap();
+        let [plain, other, third, inside] = <[Target; 4]>::try_from(targets).ok().unwrap();
         let (stop, stopping) = watch::channel(false);
         let tenant = Tenant {
             name: "acme".into(),
@@ -119,7 +122,7 @@ impl Bench {
             boot: BootId([1; 16]),
             secret: [7; 32],
             parked: Notify::new(),
-            served: Notify::new(),
+            sources: Sources::default(),
             health: Arc::new(Health::default()),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
@@ -131,7 +134,7 @@ impl Bench {
             stopping,
         };
         let put_aside = AtomicU64::new(0);
-        Self { store, lane, plain, other, inside, put_aside, _stop: stop, _dir: dir }
+        Self { store, lane, plain, other, third, inside, put_aside, _stop: stop, _dir: dir }
     }
 
     /// One unit of work on a connection of its own; afterwards the books must balance.
@@ -182,10 +185,10 @@ impl Bench {
     /// The first column of a query, as texts.
     pub(crate) async fn texts(&self, sql: &str) -> Vec<String> {
         let rows = self.rows(sql).await;
-        let text = |row: &Vec<Value>| match &row[0] {
-            Value::Text(text) => text.clone(),
-            Value::Bytes(bytes) => String::from_utf8(bytes.clone()).unwrap(),
-            Value::Signed(number) => number.to_string(),
+        let text = |row: &Vec<Value>| match row.as_slice() {
+            [Value::Text(text)] => text.clone(),
+            [Value::Bytes(bytes)] => String::from_utf8(bytes.clone()).unwrap(),
+            [Value::Signed(number)] => number.to_string(),
             other => panic!("{sql}: {other:?}"),
         };
         rows.iter().map(text).collect()
@@ -228,12 +231,11 @@ impl Bench {
 
     pub(crate) async fn held(&self) -> Vec<HeldId> {
         let rows = self.rows("SELECT held_id FROM ob_held ORDER BY held_id").await;
-        rows.iter()
-            .map(|row| match row[0] {
-                Value::Signed(id) => HeldId(id),
-                _ => panic!("{row:?}"),
-            })
-            .collect()
+        let id = |row: &Vec<Value>| match row.as_slice() {
+            [Value::Signed(id)] => HeldId(*id),
+            other => panic!("{other:?}"),
+        };
+        rows.iter().map(id).collect()
     }
 }
 
@@ -301,7 +303,7 @@ fn delivery_from(target: &Target, origin: &Arc<Origin>, rule: &Rule) -> Delivery
 /// A settlement for `deliveries` handlers.
 pub(crate) fn settle((id, token): SettleParts, deliveries: usize) -> Settle {
     let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-    Settle::new(id, token, deliveries, permit)
+    Settle::new(Receipt::Local { id, token }, deliveries, permit)
 }
 
 fn rand_token() -> [u8; 16] {

@@ -36,7 +36,7 @@ async fn a_parked_event_is_applied_by_its_second_attempt_and_its_row_resolved() 
     let bench = Bench::new().await;
     let before = bench.store.now_us().await.unwrap();
     park(&bench, &["a"]).await;
-    let due = bench.store.next_due_us().await.unwrap().unwrap();
+    let (_, due) = bench.store.held_due().await.unwrap()[0];
     // The first delay is at most a second.
     assert!((before..before + 60_000_000).contains(&due), "{due}");
     let delivery = claim_one(&bench).await;
@@ -150,4 +150,20 @@ async fn a_claim_that_is_not_understood_any_more_is_dead_under_its_own_key() {
     assert_eq!(bench.verdicts(&[item]).await, fates![Dead]);
     assert_eq!(bench.texts("SELECT state || code FROM ob_held").await, ["1envelope"]);
     assert_eq!(bench.texts("SELECT state FROM ob_inbox").await, ["3"]);
+}
+
+/// It would be poison beside a row that stays parked: nothing may be committed.
+#[tokio::test]
+async fn a_claim_without_its_key_is_refused() {
+    let bench = Bench::new().await;
+    park(&bench, &["a"]).await;
+    let mut delivery = claim_one(&bench).await;
+    let failure = Failure::new(Class::Poison, "envelope", "it is no event");
+    delivery.identity = Err(failure.clone());
+    let before = bench.rows("SELECT * FROM ob_held").await;
+    let mut connection = bench.store.lane().await.unwrap();
+    let item = Item { delivery, ran: Ran::Refused(failure) };
+    let error = bench.unit_on(connection.as_mut(), &[item]).await.unwrap_err();
+    assert_eq!(error.code(), "store-statement");
+    assert_eq!(bench.rows("SELECT * FROM ob_held").await, before);
 }

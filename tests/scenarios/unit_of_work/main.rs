@@ -1,4 +1,5 @@
-//! The unit of work on real tables: batches go in by hand, and after each unit the books must balance.
+//! The unit of work on real tables: batches go in by hand, and after each unit the books must balance. Beside it the
+//! queue that batches are taken from.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
@@ -12,6 +13,7 @@ mod faulty;
 mod inside;
 mod life;
 mod outgoing;
+mod queue;
 mod settlement;
 
 /// A fate in few letters, for lists.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use oncebox::host::{Item, Origin};
+use oncebox::{host::Item, source::Origin};
 use oncebox_core::failure::Class;
 
 use crate::{
@@ -33,7 +33,7 @@ async fn a_message_is_gone_with_its_verdict_whatever_that_is() {
     ];
     let done = bench.unit(&batch).await;
     assert_eq!(done.fates, fates![Applied Dead Again]);
-    let ids: Vec<_> = origins.iter().map(|origin| origin.settle.as_ref().unwrap().id).collect();
+    let ids: Vec<_> = origins.iter().map(|origin| origin.settle.as_ref().unwrap().receipt.local().unwrap().0).collect();
     assert_eq!(done.settled, ids[..2]);
     assert_eq!(waiting(&bench).await, 1);
 }
@@ -48,7 +48,7 @@ async fn a_message_of_two_handlers_is_settled_with_the_decision_of_the_last() {
     // What the road does after each commit.
     assert!(!settle.decided(1));
     let second = bench.unit(&[effect(shared(&bench.other, &origin))]).await;
-    assert_eq!((second.settled, waiting(&bench).await), (vec![settle.id], 0));
+    assert_eq!((second.settled, waiting(&bench).await), (vec![settle.receipt.local().unwrap().0], 0));
     assert!(settle.decided(1));
 }
 
@@ -79,7 +79,7 @@ async fn a_message_that_was_lost_meanwhile_is_left_out_and_the_rest_is_committed
     let batch = [effect(shared(&bench.plain, &lost)), effect(shared(&bench.plain, &kept))];
     let done = bench.unit(&batch).await;
     assert_eq!(done.fates, fates![Lost Applied]);
-    assert_eq!(done.settled, [kept.settle.as_ref().unwrap().id]);
+    assert_eq!(done.settled, [kept.settle.as_ref().unwrap().receipt.local().unwrap().0]);
     assert_eq!((bench.effects().await, waiting(&bench).await), (vec!["b".to_owned()], 1));
     assert_eq!(bench.texts("SELECT business_key FROM ob_inbox").await, ["b"]);
     // Whoever has it now decides it.

@@ -10,7 +10,6 @@ mod stream;
 
 use self::{
     books::{Books, thousands},
-    keeper::Keeper,
     progress::Progress,
     stage::{HANDLERS, Stage},
     stream::{Stream, TRACED, Wave},
@@ -30,7 +29,7 @@ pub(crate) fn demo(repo: &Repo, args: &[&str]) -> Result {
     println!("== building oncebox and {} plugins", HANDLERS.len());
     target::ensure_wasm(repo)?;
     let oncebox = repo.build_oncebox(&["-p", "oncebox"])?;
-    let stage = Stage::set(repo, oncebox, keep)?;
+    let mut stage = Stage::set(repo, oncebox, keep)?;
     stage.build_plugins(repo)?;
     println!("== built in {watch}");
 
@@ -38,14 +37,12 @@ pub(crate) fn demo(repo: &Repo, args: &[&str]) -> Result {
     let stream = Stream::generate(seed);
     println!("\n== deploying, and starting the host");
     stage.deploy()?;
-    let keeper = stage.open()?;
-    let played = play(&stage, &stream, &keeper, watch);
-    let books = played.map_err(|failed| failed.with(&format!("the host's log ends:\n{}", keeper.log_tail())))?;
+    let books = play(&mut stage, &stream, watch).map_err(|failed| stage.told(failed))?;
     let (table, differing) = books.compare(&stream.expected);
     println!("\n== what became of {} messages (seed {seed})\n\n{table}", thousands(stream.len()));
     println!("== one key's story\n\n$ oncebox trace campaign/coupon-grant {TRACED}");
     run(stage.oncebox().args(["trace", "campaign/coupon-grant", TRACED]))?;
-    keeper.stop()?;
+    stage.close()?;
     println!("\n== done in {watch} after building");
     if differing > 0 {
         return Err(Failed::Step(format!(
@@ -79,17 +76,24 @@ impl Options {
     }
 }
 
-/// Sends every wave and waits until it is settled; returns the books at the end.
-fn play(stage: &Stage, stream: &Stream, keeper: &Keeper, watch: Stopwatch) -> Result<Books> {
+/// Starts the host, sends every wave and waits until it is settled; returns the books at the end.
+fn play(stage: &mut Stage, stream: &Stream, watch: Stopwatch) -> Result<Books> {
+    stage.open()?;
     let mut progress = Progress::new(watch, stream.len());
     for (number, wave) in stream.waves.iter().enumerate() {
         progress.line(&format!("wave {}: {}", number + 1, wave.title));
-        for (source, lines) in side_by_side(wave) {
+        let chunks = side_by_side(wave);
+        for (turn, (source, lines)) in chunks.iter().enumerate() {
             stage.send(source, lines)?;
             progress.sent(lines.len());
             progress.show(&stage.tally()?);
+            if wave.crash && turn == chunks.len() / 2 {
+                progress.line("the host is killed in the midst of it: kill -9");
+                stage.crash()?;
+                stage.open()?;
+            }
         }
-        stage.wait(keeper, &format!("wave {} is settled", number + 1), || {
+        stage.wait(&format!("wave {} is settled", number + 1), || {
             let books = stage.tally()?;
             progress.show(&books);
             Ok(books.waiting == 0 && books.parked == wave.parked)
@@ -117,7 +121,12 @@ mod tests {
     #[test]
     fn sources_are_fed_in_turn_and_each_in_its_own_order() {
         let lines = |n: usize| (0..n).map(|i| i.to_string()).collect::<Vec<_>>();
-        let wave = Wave { title: "", lines: vec![("a", lines(CHUNK * 2 + 1)), ("b", lines(CHUNK + 1))], parked: 0 };
+        let wave = Wave {
+            title: "",
+            lines: vec![("a", lines(CHUNK * 2 + 1)), ("b", lines(CHUNK + 1))],
+            parked: 0,
+            crash: false,
+        };
         let fed: Vec<(&str, &str)> = side_by_side(&wave).iter().map(|(source, lines)| (*source, &*lines[0])).collect();
         assert_eq!(fed, [("a", "0"), ("b", "0"), ("a", "250"), ("b", "250"), ("a", "500")]);
     }

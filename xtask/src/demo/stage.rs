@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use super::{books::Books, keeper::Keeper};
+use super::{
+    books::Books,
+    keeper::{Keeper, Kept},
+};
 use crate::run::{Failed, Repo, Result, Stopwatch, output, run, shown};
 
 /// Which plugin serves a handler of which tenant; both have the same name.
@@ -22,52 +25,58 @@ pub(super) const HANDLERS: [(&str, &str); 5] = [
 ];
 /// The folders of `examples/` that are copied: a configuration, and those of the schemas that it names.
 const EXAMPLES: [&str; 3] = ["demo", "points-award", "coupon-grant"];
+/// The configuration, in the demo's folder.
+const CONFIG: &str = "demo/oncebox.toml";
 /// Between two looks at the books or at the host.
 const LOOK: Duration = Duration::from_millis(200);
 /// For the host to be ready, and for a wave to be settled.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The folder goes when this is dropped, unless it is to be kept.
+/// The folder and the host go when this is dropped; the folder stays if it is to be kept.
 pub(super) struct Stage {
     oncebox: PathBuf,
     dir: PathBuf,
     address: String,
     keep: bool,
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        if !self.keep {
-            // The keeper may have removed it before.
-            let _ = std::fs::remove_dir_all(&self.dir);
-        }
-    }
+    keeper: Keeper,
 }
 
 impl Stage {
     /// Copies the examples, and gives the host a port that is free.
     pub(super) fn set(repo: &Repo, oncebox: PathBuf, keep: bool) -> Result<Self> {
         let dir = std::env::temp_dir().join(format!("oncebox-demo-{}", std::process::id()));
-        let stage = Self { oncebox, address: free_address()?, dir, keep };
+        std::fs::create_dir_all(&dir).map_err(Failed::to(format!("make {}", dir.display())))?;
+        let keeper = Keeper::new(Kept {
+            oncebox: &oncebox,
+            config: &dir.join(CONFIG),
+            log: dir.join("host.log"),
+            remove: (!keep).then_some(&*dir),
+        })?;
+        let stage = Self { oncebox, dir, address: free_address()?, keep, keeper };
         for example in EXAMPLES {
             copy_files(&repo.path("examples").join(example), &stage.dir.join(example))?;
         }
-        let text = std::fs::read_to_string(stage.config()).map_err(Failed::to("read the demo's configuration"))?;
+        stage.set_address()?;
+        Ok(stage)
+    }
+
+    /// Another host, or another demo, may have the address that the configuration names.
+    fn set_address(&self) -> Result {
+        let text = std::fs::read_to_string(self.config()).map_err(Failed::to("read the demo's configuration"))?;
         let text = text.lines().fold(String::new(), |mut text, line| {
             // Writing into memory does not fail.
             let _ = if line.starts_with("listen = ") {
-                writeln!(text, "listen = \"{}\"", stage.address)
+                writeln!(text, "listen = \"{}\"", self.address)
             } else {
                 writeln!(text, "{line}")
             };
             text
         });
-        std::fs::write(stage.config(), text).map_err(Failed::to("write the demo's configuration"))?;
-        Ok(stage)
+        std::fs::write(self.config(), text).map_err(Failed::to("write the demo's configuration"))
     }
 
     fn config(&self) -> PathBuf {
-        self.dir.join("demo/oncebox.toml")
+        self.dir.join(CONFIG)
     }
 
     fn module(&self, plugin: &str) -> PathBuf {
@@ -102,18 +111,33 @@ impl Stage {
     }
 
     /// Starts the host, and waits until it says that it is ready.
-    pub(super) fn open(&self) -> Result<Keeper> {
-        let remove = (!self.keep).then_some(&*self.dir);
+    pub(super) fn open(&mut self) -> Result {
         println!("$ oncebox run");
-        let keeper = Keeper::start(&self.oncebox, &self.config(), &self.dir.join("host.log"), remove)?;
+        self.keeper.run()?;
         let mut reasons = String::new();
-        let ready = self.wait(&keeper, "the host is ready", || {
+        let ready = self.wait("the host is ready", || {
             reasons = self.reasons();
             Ok(reasons.is_empty())
         });
-        ready.map_err(|failed| failed.with(&format!("/readyz says: {reasons}\n{}", keeper.log_tail())))?;
+        ready.map_err(|failed| failed.with(&format!("/readyz says: {reasons}")))?;
         println!("ready: http://{}/readyz (its numbers: /metrics)", self.address);
-        Ok(keeper)
+        Ok(())
+    }
+
+    /// Ends the host without a chance to finish anything.
+    pub(super) fn crash(&mut self) -> Result {
+        self.keeper.kill()
+    }
+
+    /// Stops the host, and removes the folder if it is not to be kept.
+    pub(super) fn close(&mut self) -> Result {
+        let tail = self.keeper.log_tail();
+        self.keeper.stop().map_err(|failed| failed.with(&tail))
+    }
+
+    /// A failure, and the end of the host's log.
+    pub(super) fn told(&self, failed: Failed) -> Failed {
+        failed.with(&format!("the host's log ends:\n{}", self.keeper.log_tail()))
     }
 
     /// Why the host is not ready; empty: it is.
@@ -153,10 +177,10 @@ impl Stage {
     }
 
     /// Looks again and again until something is so, while the host lives.
-    pub(super) fn wait(&self, keeper: &Keeper, what: &str, mut so: impl FnMut() -> Result<bool>) -> Result {
+    pub(super) fn wait(&self, what: &str, mut so: impl FnMut() -> Result<bool>) -> Result {
         let watch = Stopwatch::start();
         while !so()? {
-            if !keeper.lives() {
+            if !self.keeper.lives() {
                 return Err(Failed::Step(format!("the host ended before {what}")));
             }
             if watch.elapsed() > PATIENCE {

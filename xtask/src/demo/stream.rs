@@ -22,6 +22,9 @@ pub(super) struct Wave {
     pub(super) lines: Vec<(&'static str, Vec<String>)>,
     /// Events that must be parked, and nothing else undecided, before the next wave may start.
     pub(super) parked: u64,
+    /// Whether the host is killed in its midst. A local source is settled in the unit of work itself, so that no number
+    /// changes by it.
+    pub(super) crash: bool,
 }
 
 /// All waves and what the books must say after the last.
@@ -40,6 +43,7 @@ impl Stream {
             title: "orders and coupons, many of them twice; some cannot succeed yet, some never, some are garbage",
             lines: vec![("shop/orders", maker.shop()), ("campaign/paid", maker.campaign())],
             parked: EARLY,
+            crash: true,
         };
         let second = Wave {
             title: "the late campaign opens; orders come again, unchanged, changed or with a receipt that is taken",
@@ -49,6 +53,7 @@ impl Stream {
                 ("campaign/paid", maker.campaign_again()),
             ],
             parked: 0,
+            crash: false,
         };
         Self { waves: vec![first, second], expected: maker.expected }
     }

@@ -1,6 +1,8 @@
 //! SQLite's result codes, sorted into the classes of DESIGN chapter 7.
 //! Source: <https://www.sqlite.org/rescode.html>.
 
+use std::path::Path;
+
 use oncebox_core::failure::Class;
 use sqlx::Error;
 
@@ -12,6 +14,7 @@ const NO_MEMORY: i32 = 7;
 const READ_ONLY: i32 = 8;
 const INTERRUPT: i32 = 9;
 const IO_ERROR: i32 = 10;
+const CORRUPT: i32 = 11;
 const FULL: i32 = 13;
 const CANNOT_OPEN: i32 = 14;
 const PROTOCOL: i32 = 15;
@@ -20,6 +23,7 @@ const SCHEMA: i32 = 17;
 const TOO_BIG: i32 = 18;
 const CONSTRAINT: i32 = 19;
 const MISMATCH: i32 = 20;
+const NOT_A_DATABASE: i32 = 26;
 const CONSTRAINT_FOREIGN_KEY: i32 = 787;
 const CONSTRAINT_NOT_NULL: i32 = 1299;
 const CONSTRAINT_PRIMARY_KEY: i32 = 1555;
@@ -59,18 +63,40 @@ pub(super) fn bad_data(message: String) -> StatementError {
 
 /// An error of a statement of our own.
 pub(super) fn store_error(what: &'static str, error: &Error) -> StoreError {
-    if is_away(error) { away(what, error) } else { StoreError::Statement { what, message: error.to_string() } }
+    if is_away(error) {
+        return away(what, error);
+    }
+    let message = words(error);
+    match code(error).map(|code| code & 0xff) {
+        Some(CORRUPT | NOT_A_DATABASE) => StoreError::Damaged { what, message },
+        _ => StoreError::Statement { what, message },
+    }
+}
+
+/// An error of opening the file.
+pub(super) fn open_error(path: &Path, error: &Error) -> StoreError {
+    let path = path.display().to_string();
+    match code(error).map(|code| code & 0xff) {
+        Some(NOT_A_DATABASE) => StoreError::NotADatabase { path },
+        Some(CORRUPT) => StoreError::Damaged { what: "open", message: format!("{path}: {}", words(error)) },
+        _ => StoreError::Away { message: format!("cannot open {path} (store.path): {}", words(error)) },
+    }
+}
+
+/// What the server said, without the driver's own words around it.
+pub(super) fn words(error: &Error) -> String {
+    error.as_database_error().map_or_else(|| error.to_string(), |error| error.message().to_owned())
 }
 
 /// An error of the connection.
 pub(super) fn away(what: &'static str, error: &Error) -> StoreError {
-    StoreError::Away { message: format!("{what}: {error}") }
+    StoreError::Away { message: format!("{what}: {}", words(error)) }
 }
 
 /// An error of a plugin's statement; `number` is what MySQL calls the same thing, so that one manifest serves both.
 pub(super) fn statement_error(error: &Error) -> StatementError {
     let extended = code(error);
-    let message = error.as_database_error().map_or_else(|| error.to_string(), |e| e.message().to_owned());
+    let message = words(error);
     if matches!(error, Error::ColumnDecode { .. } | Error::Decode(_)) {
         return bad_data(message);
     }

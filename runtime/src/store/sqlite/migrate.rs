@@ -2,7 +2,7 @@
 
 use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqliteConnection};
 
-use super::errors::store_error;
+use super::errors::{store_error, words};
 use crate::store::StoreError;
 
 /// Migrations in order; the n-th brings the tables to number n (from 1), kept in `PRAGMA user_version`.
@@ -35,7 +35,7 @@ pub(super) async fn migrate(connection: &mut SqliteConnection, schema: Option<&s
                 sqlx::raw_sql(AssertSqlSafe(schema))
                     .execute(&mut *tx)
                     .await
-                    .map_err(|error| StoreError::Schema { message: error.to_string() })?;
+                    .map_err(|error| StoreError::Schema { message: words(&error) })?;
             }
         }
     }

@@ -44,10 +44,10 @@ use sqlx::{
 };
 use tokio::sync::{Mutex, watch as tokio_watch};
 
-use self::errors::away;
+use self::errors::{away, open_error};
 use super::{
     ClaimedRow, Deployment, DeploymentId, DeploymentOffer, Gauges, HandlerId, HeldFilter, HeldId, HeldRow, HeldStory,
-    KeyStory, Lane, LaneCount, LocalMessage, StatementError, Store, StoreError, StoredRule, Use,
+    KeyStory, Lane, LaneCount, LocalId, LocalMessage, StatementError, Store, StoreError, StoredRule, Use,
 };
 
 /// One SQLite file.
@@ -66,7 +66,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// [`StoreError::Taken`] for a second host; [`StoreError::Migration`] when the tables are newer than this binary;
-    /// [`StoreError::Away`] when the file cannot be opened.
+    /// [`StoreError::NotADatabase`] or [`StoreError::Away`] when the file cannot be opened.
     pub async fn open(path: &Path, schema: Option<&str>, usage: Use) -> Result<Arc<Self>, StoreError> {
         let host_lock = match usage {
             Use::Host => Some(lock_host_patiently(path).await?),
@@ -92,10 +92,7 @@ impl SqliteStore {
 }
 
 async fn connect(options: &SqliteConnectOptions, path: &Path) -> Result<SqliteConnection, StoreError> {
-    options
-        .connect()
-        .await
-        .map_err(|error| StoreError::Away { message: format!("cannot open {}: {error}", path.display()) })
+    options.connect().await.map_err(|error| open_error(path, &error))
 }
 
 /// A command that asks whether a host is live holds the lock for a moment.
@@ -246,8 +243,12 @@ impl Store for SqliteStore {
         queues::local_renew(&mut *self.admin.lock().await, tokens, lease).await
     }
 
-    async fn next_due_us(&self) -> Result<Option<i64>, StoreError> {
-        queues::next_due_us(&mut *self.admin.lock().await).await
+    async fn local_settle(&self, messages: &[(LocalId, LeaseToken)]) -> Result<(), StoreError> {
+        queues::local_settle(&mut *self.admin.lock().await, messages).await.map(|_| ())
+    }
+
+    async fn held_due(&self) -> Result<Vec<(HandlerId, i64)>, StoreError> {
+        queues::held_due(&mut *self.admin.lock().await).await
     }
 
     async fn held_claim(
