@@ -4,7 +4,7 @@ use std::{thread, time::Duration};
 
 use oncebox_tests::{
     database::Database,
-    feed::{Feed, entry, event},
+    feed::{Expected, Feed, entry, event},
     host::Site,
     patience::{PATIENCE, eventually, pass},
     promise::{check_feed, check_promise},
@@ -24,25 +24,29 @@ fn version(number: u32) -> Vec<u8> {
 fn a_new_version_under_load_loses_doubles_and_gives_back_nothing() {
     let site = ONE.site();
     let host = site.start().ready();
-    let feed = Feed::seeded(11, 600);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut sender = site.sender("t/in");
-            for ten in feed.lines.chunks(10) {
-                sender.send(ten);
-                pass(Duration::from_millis(50));
-            }
-            sender.finish();
-        });
-        for number in 2..=4 {
-            let before = site.database("t.db").number("SELECT count(*) FROM ob_inbox");
-            site.deploy(&version(number), "t/a");
-            let database = site.database("t.db");
-            eventually("some more are decided", PATIENCE, || {
-                (database.number("SELECT count(*) FROM ob_inbox") > before + 20).then_some(())
+    let mut feed = Feed::seeded(11, 600);
+    let (first, rest) = feed.lines.split_at(150);
+    site.send("t/in", first);
+    for (number, lines) in (2..).zip(rest.chunks(150)) {
+        let database = site.database("t.db");
+        let decided = || database.number("SELECT count(*) FROM ob_inbox");
+        let before = decided();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut sender = site.sender("t/in");
+                for ten in lines.chunks(10) {
+                    sender.send(ten);
+                    pass(Duration::from_millis(50));
+                }
+                sender.finish();
             });
-        }
-    });
+            // Some of these on the version before; the rest while the new one is taken in, and after.
+            eventually("some more are decided", PATIENCE, || (decided() > before).then_some(()));
+            site.deploy(&version(number), "t/a");
+        });
+    }
+    site.send("t/in", &[entry("e-last", "last", 1)]);
+    feed.keys.insert("last".to_owned(), Expected::Applied);
     let database = site.database("t.db");
     // Each message is handed out once: the row's counter would say 2.
     eventually("all are decided", PATIENCE, || {
