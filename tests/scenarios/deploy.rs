@@ -4,7 +4,7 @@ use std::{thread, time::Duration};
 
 use oncebox_tests::{
     database::Database,
-    feed::{Feed, entry, event},
+    feed::{Expected, Feed, entry, event},
     host::Site,
     patience::{PATIENCE, eventually, pass},
     promise::{check_feed, check_promise},
@@ -14,35 +14,39 @@ use serde_json::json;
 
 use crate::support::{ONE, ledger, settled, with_change};
 
-const V1: &str = "version = \"1.0.0\"";
-
+/// The probe in another version, which says so in what it writes.
 fn version(number: u32) -> Vec<u8> {
-    with_change(ledger(), V1, &format!("version = \"{number}.0.0\""))
+    let module = with_change(ledger(), "version = \"1.0.0\"", &format!("version = \"{number}.0.0\""));
+    with_change(&module, "VALUES (?, ?, ?, ?, 1)", &format!("VALUES (?, ?, ?, ?, {number})"))
 }
 
 #[test]
 fn a_new_version_under_load_loses_doubles_and_gives_back_nothing() {
     let site = ONE.site();
     let host = site.start().ready();
-    let feed = Feed::seeded(11, 600);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut sender = site.sender("t/in");
-            for ten in feed.lines.chunks(10) {
-                sender.send(ten);
-                pass(Duration::from_millis(50));
-            }
-            sender.finish();
-        });
-        for number in 2..=4 {
-            let before = site.database("t.db").number("SELECT count(*) FROM ob_inbox");
-            site.deploy(&version(number), "t/a");
-            let database = site.database("t.db");
-            eventually("some more are decided", PATIENCE, || {
-                (database.number("SELECT count(*) FROM ob_inbox") > before + 20).then_some(())
+    let mut feed = Feed::seeded(11, 600);
+    let (first, rest) = feed.lines.split_at(150);
+    site.send("t/in", first);
+    for (number, lines) in (2..).zip(rest.chunks(150)) {
+        let database = site.database("t.db");
+        let decided = || database.number("SELECT count(*) FROM ob_inbox");
+        let before = decided();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut sender = site.sender("t/in");
+                for ten in lines.chunks(10) {
+                    sender.send(ten);
+                    pass(Duration::from_millis(50));
+                }
+                sender.finish();
             });
-        }
-    });
+            // Some of these on the version before; the rest while the new one is taken in, and after.
+            eventually("some more are decided", PATIENCE, || (decided() > before).then_some(()));
+            site.deploy(&version(number), "t/a");
+        });
+    }
+    site.send("t/in", &[entry("e-last", "last", 1)]);
+    feed.keys.insert("last".to_owned(), Expected::Applied);
     let database = site.database("t.db");
     // Each message is handed out once: the row's counter would say 2.
     eventually("all are decided", PATIENCE, || {
@@ -57,6 +61,14 @@ fn a_new_version_under_load_loses_doubles_and_gives_back_nothing() {
          GROUP BY m.version ORDER BY m.version",
     );
     assert_eq!(used, ["1.0.0", "2.0.0", "3.0.0", "4.0.0"]);
+    // Each row names the deployment that has written.
+    let misnamed = database.lines(
+        "SELECT l.entry || ' by version ' || l.version || ', the row says ' || m.version FROM ledger AS l
+         JOIN ob_inbox AS i ON i.business_key = CAST(l.entry AS BLOB)
+         JOIN ob_deployment AS d USING (deployment_id) JOIN ob_module AS m USING (digest)
+         WHERE m.version <> l.version || '.0.0'",
+    );
+    assert!(misnamed.is_empty(), "{misnamed:?}");
     assert_eq!(database.number("SELECT count(*) FROM ob_inbox WHERE deployment_id IS NULL"), 0);
     host.stop();
 }

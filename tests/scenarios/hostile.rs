@@ -110,11 +110,28 @@ fn a_module_that_lies_breaks_the_contract_and_is_given_up_at_once() {
     ends_as("hostile/bad_utf8", "abi", "malformed-value", 1);
 }
 
+/// A handler with a query runs inside the open unit of work, which is this store's only writer.
+const QUERY: &str = "
+[queries.level]
+sql = \"SELECT points FROM points WHERE user_id = ?\"
+params = [{ name = \"user_id\", type = \"unsigned\" }]
+rows_max = 1
+";
+
 #[test]
 fn the_good_neighbour_is_done_long_before_the_looping_one_is_decided() {
+    overtakes(MANIFEST);
+}
+
+#[test]
+fn a_module_that_loops_inside_the_unit_of_work_does_not_keep_its_neighbour_from_writing() {
+    overtakes(&format!("{MANIFEST}{QUERY}"));
+}
+
+fn overtakes(manifest: &str) {
     let site = HOSTILE.bare_site();
     site.deploy(ledger(), "t/good");
-    site.deploy(&wat_component(&source("hostile/loop"), MANIFEST), "t/bad");
+    site.deploy(&wat_component(&source("hostile/loop"), manifest), "t/bad");
     let host = site.start().ready();
     // 200 loops of 100 ms: 20 s of looping, were they waited for.
     let lines: Vec<String> = (0..200).map(|n| entry(&format!("e-{n}"), &format!("k-{n}"), 1)).collect();

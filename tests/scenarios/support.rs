@@ -17,9 +17,9 @@ use oncebox_tests::{
 /// Tables of the probe, with a counter for each handler. The ledger's index is not unique.
 const SCHEMA: &str = "
 CREATE TABLE ledger (id INTEGER PRIMARY KEY, handler TEXT NOT NULL, entry TEXT NOT NULL, amount INTEGER NOT NULL,
-  event_id TEXT NOT NULL) STRICT;
+  event_id TEXT NOT NULL, version INTEGER NOT NULL) STRICT;
 CREATE INDEX ledger_by_entry ON ledger (handler, entry);
-CREATE TABLE counter (handler TEXT PRIMARY KEY, n INTEGER NOT NULL, total INTEGER NOT NULL) STRICT;
+CREATE TABLE counter (handler TEXT PRIMARY KEY, n INTEGER NOT NULL, total INTEGER NOT NULL CHECK (total < 1000000000)) STRICT;
 CREATE TABLE points (user_id INTEGER PRIMARY KEY, points INTEGER NOT NULL, note BLOB) STRICT;
 ";
 

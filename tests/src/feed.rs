@@ -37,6 +37,9 @@ pub fn entry(id: &str, key: &str, amount: i64) -> String {
     event(id, &json!({ "key": key, "amount": amount }))
 }
 
+/// An amount that the counter of the scenarios' schema refuses, after the ledger has taken it.
+pub const TOO_MUCH: i64 = 2_000_000_000;
+
 /// What must have become of a key when all is over. An event says it by its `do`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
@@ -75,7 +78,7 @@ pub struct Feed {
 
 impl Feed {
     /// Of a hundred messages about 30 are duplicates, 4 conflicts, 4 poison; of the keys most are applied, some only at
-    /// the second attempt, some skipped, some rejected, some trap.
+    /// the second attempt, some skipped, some rejected, some trap, some are more than the counter takes.
     #[must_use]
     pub fn seeded(seed: u64, count: usize) -> Self {
         let mut chance = Chance::new(seed);
@@ -103,15 +106,20 @@ impl Feed {
                         1 => "reject",
                         2 => "until",
                         3 => "trap",
+                        4 => "refused",
                         _ => "apply",
                     };
-                    (format!("k-{n}"), i64::try_from(chance.below(100)).unwrap_or(0) + 1, what)
+                    let amount = i64::try_from(chance.below(100)).unwrap_or(0) + 1;
+                    let amount = if what == "refused" { TOO_MUCH } else { amount };
+                    (format!("k-{n}"), amount, what)
                 }
             };
-            feed.lines.push(event(&format!("e-{n}"), &json!({ "key": key, "amount": amount, "do": what, "times": 2 })));
+            let told = if what == "refused" { "apply" } else { what };
+            let data = json!({ "key": key, "amount": amount, "do": told, "times": 2 });
+            feed.lines.push(event(&format!("e-{n}"), &data));
             let end = match what {
                 "skip" => Expected::Skipped,
-                "reject" | "trap" => Expected::Dead,
+                "reject" | "trap" | "refused" => Expected::Dead,
                 _ => Expected::Applied,
             };
             if feed.keys.insert(key.clone(), end).is_some() {

@@ -119,6 +119,7 @@ impl Bench {
             handlers,
             lanes: vec![Arc::new(LaneQueue::default())],
             slow_lanes: vec![Arc::new(LaneQueue::default())],
+            in_hand: Arc::default(),
             boot: BootId([1; 16]),
             secret: [7; 32],
             parked: Notify::new(),

@@ -55,6 +55,9 @@ pub struct SqliteStore {
     options: SqliteConnectOptions,
     /// For everything outside lanes. One at a time: SQLite has one writer anyway.
     admin: Mutex<SqliteConnection>,
+    /// Whose turn to write it is in this process, first come, first served: SQLite's own waiting knows no order, and
+    /// whoever writes all the time would keep the others out.
+    turn: Arc<Mutex<()>>,
     changes: tokio_watch::Receiver<u64>,
     /// Held for the host's life; the operating system lets go of it however the process ends.
     host_lock: Option<File>,
@@ -87,7 +90,7 @@ impl SqliteStore {
             migrate::void_leases(&mut admin).await?;
         }
         let changes = watch::start(connect(&options, path).await?);
-        Ok(Arc::new(Self { options, admin: Mutex::new(admin), changes, host_lock }))
+        Ok(Arc::new(Self { options, admin: Mutex::new(admin), turn: Arc::default(), changes, host_lock }))
     }
 }
 
@@ -150,7 +153,7 @@ impl Store for SqliteStore {
 
     async fn lane(&self) -> Result<Box<dyn Lane>, StoreError> {
         let connection = self.options.connect().await.map_err(|error| away("connect", &error))?;
-        Ok(Box::new(unit::SqliteLane::new(connection)))
+        Ok(Box::new(unit::SqliteLane::new(connection, self.turn.clone())))
     }
 
     fn changes(&self) -> tokio_watch::Receiver<u64> {
@@ -240,14 +243,17 @@ impl Store for SqliteStore {
         token: LeaseToken,
         lease: Duration,
     ) -> Result<Vec<LocalMessage>, StoreError> {
+        let _turn = self.turn.lock().await;
         queues::local_claim(&mut *self.admin.lock().await, source, max, token, lease).await
     }
 
     async fn local_renew(&self, tokens: &[LeaseToken], lease: Duration) -> Result<(), StoreError> {
+        let _turn = self.turn.lock().await;
         queues::local_renew(&mut *self.admin.lock().await, tokens, lease).await
     }
 
     async fn local_settle(&self, messages: &[(LocalId, LeaseToken)]) -> Result<(), StoreError> {
+        let _turn = self.turn.lock().await;
         queues::local_settle(&mut *self.admin.lock().await, messages).await.map(|_| ())
     }
 
@@ -262,6 +268,7 @@ impl Store for SqliteStore {
         token: LeaseToken,
         lease: Duration,
     ) -> Result<Vec<ClaimedRow>, StoreError> {
+        let _turn = self.turn.lock().await;
         queues::held_claim(&mut *self.admin.lock().await, handler, max, token, lease).await
     }
 

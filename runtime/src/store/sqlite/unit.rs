@@ -10,6 +10,7 @@ use oncebox_core::{
     value::Value,
 };
 use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{admin, errors::store_error, held, queues, statements};
 use crate::store::{
@@ -22,11 +23,14 @@ pub(super) struct SqliteLane {
     connection: SqliteConnection,
     /// A unit was begun and neither committed nor rolled back.
     open: bool,
+    turns: Arc<Mutex<()>>,
+    /// Ours while a unit is open.
+    turn: Option<OwnedMutexGuard<()>>,
 }
 
 impl SqliteLane {
-    pub(super) fn new(connection: SqliteConnection) -> Self {
-        Self { connection, open: false }
+    pub(super) fn new(connection: SqliteConnection, turns: Arc<Mutex<()>>) -> Self {
+        Self { connection, open: false, turns, turn: None }
     }
 }
 
@@ -39,8 +43,10 @@ impl Lane for SqliteLane {
 
     async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError> {
         self.clear().await?;
+        let turn = self.turns.clone().lock_owned().await;
         self.run("BEGIN IMMEDIATE").await?;
         self.open = true;
+        self.turn = Some(turn);
         Ok(Box::new(SqliteUnit { lane: self }))
     }
 }
@@ -58,11 +64,16 @@ impl SqliteLane {
         match self.run("ROLLBACK").await {
             // SQLite has done it by itself (a full disk, a constraint with `ON CONFLICT ROLLBACK`): nothing is open.
             Ok(()) | Err(StoreError::Statement { .. }) => {
-                self.open = false;
+                self.is_over();
                 Ok(())
             }
             Err(error) => Err(error),
         }
+    }
+
+    fn is_over(&mut self) {
+        self.open = false;
+        self.turn = None;
     }
 
     async fn inbox_rows(&mut self, keys: &[InboxKey]) -> Result<Vec<InboxRow>, StoreError> {
@@ -392,7 +403,7 @@ impl UnitOfWork for SqliteUnit<'_> {
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {
         let committed = self.lane.run("COMMIT").await;
         match &committed {
-            Ok(()) => self.lane.open = false,
+            Ok(()) => self.lane.is_over(),
             // A constraint that is looked at only now, or a disk that is full: the right to write is given back.
             Err(_) => self.lane.clear().await?,
         }
