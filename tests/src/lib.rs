@@ -1,3 +1,4 @@
 //! What the tests of Oncebox have in common.
 
+pub mod command;
 pub mod wat;
