@@ -3,8 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use oncebox::store::{
-    DeploymentId, HandlerId, InboxKey, Lane, NewHeld, NewInbox, RuleId, Store,
-    sqlite::{SqliteStore, Use},
+    DeploymentId, HandlerId, InboxKey, Lane, NewHeld, NewInbox, RuleId, Store, Use, sqlite::SqliteStore,
 };
 use oncebox_core::{
     failure::Class,

@@ -124,7 +124,7 @@ cases! {
     Common held a_mark_ends_the_lease;
     Common held a_mark_without_a_reason_keeps_the_last_one;
     Common held attempts_are_numbered_by_generation;
-    Common held the_next_due_time_is_the_earliest_of_all;
+    Common held one_question_tells_which_handlers_have_something_due_and_when;
     Common local an_offered_message_is_claimed_once_and_comes_back_whole;
     Common local claims_take_the_oldest_due_first_and_only_their_own_source;
     Common local a_claim_that_was_taken_over_cannot_settle;

@@ -6,6 +6,8 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
+use crate::host::binary;
+
 /// A folder with a configuration, in which commands run.
 #[derive(Debug)]
 pub struct Folder {
@@ -30,24 +32,6 @@ pub struct Running {
     log: BufReader<std::process::ChildStderr>,
     /// The lines read so far.
     pub lines: Vec<String>,
-}
-
-/// The binary: `ONCEBOX_BIN`, or the one of this build.
-///
-/// # Panics
-/// There is none; `cargo build -p oncebox` makes it.
-#[must_use]
-#[expect(clippy::expect_used, reason = "a test that cannot begin must say so")]
-pub fn binary() -> PathBuf {
-    if let Some(given) = std::env::var_os("ONCEBOX_BIN") {
-        return given.into();
-    }
-    let test = std::env::current_exe().expect("a process knows its executable");
-    // target/PROFILE/deps/this-test
-    let profile = test.ancestors().nth(2).expect("tests are in a folder of the profile's folder");
-    let path = profile.join("oncebox");
-    assert!(path.is_file(), "{} is not there: run `cargo build -p oncebox` first", path.display());
-    path
 }
 
 impl Folder {

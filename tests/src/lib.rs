@@ -1,4 +1,11 @@
 //! What the tests of Oncebox have in common.
 
+pub mod checker;
 pub mod command;
+pub mod database;
+pub mod feed;
+pub mod host;
+pub mod page;
+pub mod patience;
+pub mod promise;
 pub mod wat;

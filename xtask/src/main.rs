@@ -1,1 +1,59 @@
-fn main() {}
+//! The project's own commands, one file each: `cargo demo`, `cargo verify`, `cargo bless`.
+
+mod bless;
+mod demo;
+mod licences;
+mod run;
+mod sum;
+mod target;
+mod verify;
+
+use std::process::ExitCode;
+
+use run::{Failed, Repo, Result};
+
+const USAGE: &str = "\
+The project's own commands.
+
+cargo demo [--keep] [--seed N]     both examples on the embedded store: a stream with duplicates, conflicts,
+                                   failures, garbage and a crash, and what became of each event
+    --keep                         leaves the demo's folder where it is, and says where
+    --seed N                       another order of the same events (default 42)
+cargo verify [--fast] [STEP]...    everything CI checks, cheap to dear; STEP: these alone
+    --fast                         the steps that need no build of guests and no test
+    --list                         names the steps
+cargo bless                        rewrites the generated pages under docs/reference
+cargo xtask --help                 this text
+
+Exit codes: 0 done, 1 a step failed, 2 usage.";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match dispatch(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failed::Usage(message)) => {
+            eprintln!("error: {message}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+        Err(Failed::Step(message)) => {
+            eprintln!("\nerror: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(args: &[&str]) -> Result {
+    if args.iter().any(|arg| matches!(*arg, "--help" | "-h")) {
+        println!("{USAGE}");
+        return Ok(());
+    }
+    let repo = Repo::find()?;
+    match args.split_first() {
+        Some((&"demo", rest)) => demo::demo(&repo, rest),
+        Some((&"verify", rest)) => verify::verify(&repo, rest),
+        Some((&"bless", rest)) => bless::bless(&repo, rest),
+        Some((verb, _)) => Err(Failed::Usage(format!("there is no command `{verb}`"))),
+        None => Err(Failed::Usage("which command?".to_owned())),
+    }
+}

@@ -40,8 +40,8 @@ impl Failure {
         Self::Reject(Rejection { code: code.into(), message: message.into() })
     }
 
-    /// Asks for the next attempt in `ms` milliseconds, which the operator's policy may lengthen or shorten. A rejection
-    /// has no next attempt and stays as it is.
+    /// Asks for the next attempt in `ms` milliseconds, at the most the operator's `delay_ms_max`. A rejection has no
+    /// next attempt and stays as it is.
     #[must_use]
     pub fn after_ms(self, ms: u32) -> Self {
         match self {

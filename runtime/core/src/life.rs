@@ -322,6 +322,12 @@ pub fn reference() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::page;
+
+    #[test]
+    fn the_reference_page_of_a_deliverys_life_is_up_to_date() {
+        page::assert_up_to_date("lifecycle.md", &reference());
+    }
 
     #[test]
     fn a_key_that_has_a_row_never_runs_again_unless_it_is_parked() {

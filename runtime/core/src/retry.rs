@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::failure::{Answer, Failure};
+use crate::failure::{Answer, Class, Failure};
 
 /// A handler's retry policy, all defaults filled in.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,15 +62,21 @@ pub enum Decision {
     },
 }
 
-/// The wait before something that was put aside uncounted (a blocked handler, a backlog) is looked at again.
-pub const UNCOUNTED_DELAY: Duration = Duration::from_secs(5);
+/// The wait before an event of a blocked handler is tried again: somebody has to mend something first.
+pub const BLOCKED_DELAY: Duration = Duration::from_secs(5);
+
+/// The wait before an event that was put aside without a run (a backlog) is looked at again.
+pub const UNRUN_DELAY: Duration = Duration::from_secs(1);
 
 /// Decides a failed attempt. `age` is the time since the event's first receipt; `jitter` is uniform in `0.0..1.0`.
 #[must_use]
 pub fn decide(failure: &Failure, before: Counted, age: Duration, policy: &RetryPolicy, jitter: f64) -> Decision {
     let (short, max) = match failure.class.answer() {
         Answer::AgainUncounted => return Decision::Again,
-        Answer::ParkUncounted => return Decision::Park { delay: UNCOUNTED_DELAY, counted: before },
+        Answer::ParkUncounted => {
+            let delay = if failure.class == Class::Blocked { BLOCKED_DELAY } else { UNRUN_DELAY };
+            return Decision::Park { delay, counted: before };
+        }
         Answer::Dead => return Decision::Die { counted: count(before, Kind::Long) },
         Answer::ParkCounted => (Kind::Long, policy.attempts_max),
         Answer::ParkShort => (Kind::Short, policy.short_attempts_max),
@@ -122,7 +128,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::failure::Class;
 
     fn failed(class: Class) -> Failure {
         Failure::new(class, "code", "message")
@@ -138,7 +143,9 @@ mod tests {
         let decision = decide(&failed(Class::Infrastructure), at(99, 99), Duration::MAX, &policy, 0.5);
         assert_eq!(decision, Decision::Again);
         let blocked = decide(&failed(Class::Blocked), at(99, 99), Duration::MAX, &policy, 0.5);
-        assert_eq!(blocked, Decision::Park { delay: UNCOUNTED_DELAY, counted: at(99, 99) });
+        assert_eq!(blocked, Decision::Park { delay: BLOCKED_DELAY, counted: at(99, 99) });
+        let unrun = decide(&failed(Class::Unrun), at(99, 99), Duration::MAX, &policy, 0.5);
+        assert_eq!(unrun, Decision::Park { delay: UNRUN_DELAY, counted: at(99, 99) });
     }
 
     #[test]

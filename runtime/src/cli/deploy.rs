@@ -18,7 +18,7 @@ use crate::{
     host::admission::{AdmissionError, Admitted, Place, admit},
     module,
     plugin::{Engine, EngineLimits, Module},
-    store::{Deployment, DeploymentOffer, DeploymentState, Store, StoreError, sqlite::Use},
+    store::{Deployment, DeploymentOffer, DeploymentState, Store, StoreError, Use},
 };
 
 /// How long `deploy` waits for a running host.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::{args::TenantArgs, failed::Failed, open::Opened, output::Output};
-use crate::{code::Exit, store::sqlite::Use};
+use crate::{code::Exit, store::Use};
 
 pub(super) async fn migrate(output: Output, config: &Path, args: &TenantArgs) -> Result<Exit, Failed> {
     let opened = Opened::read(config)?;

@@ -11,10 +11,7 @@ use super::{
     args::Pair,
     failed::{Failed, Wrong},
 };
-use crate::store::{
-    Store,
-    sqlite::{SqliteStore, Use},
-};
+use crate::store::{Store, Use};
 
 /// A configuration and the folder that its paths start from.
 #[derive(Debug)]
@@ -130,11 +127,21 @@ impl Opened {
         tenant: &config::Tenant,
         usage: Use,
     ) -> Result<Arc<dyn Store>, Failed> {
-        match SqliteStore::open(path, self.schema(tenant)?.as_deref(), usage).await {
-            Ok(store) => Ok(store),
-            Err(error) => Err(Failed::from(error).after(&format!("tenant `{name}`: "))),
-        }
+        let opened = embedded(path, self.schema(tenant)?.as_deref(), usage).await;
+        opened.map_err(|failed| failed.after(&format!("tenant `{name}`: ")))
     }
+}
+
+#[cfg(feature = "embedded")]
+async fn embedded(path: &Path, schema: Option<&str>, usage: Use) -> Result<Arc<dyn Store>, Failed> {
+    Ok(crate::store::sqlite::SqliteStore::open(path, schema, usage).await?)
+}
+
+#[cfg(not(feature = "embedded"))]
+#[expect(clippy::unused_async, reason = "the same call with the feature waits for the database")]
+async fn embedded(_path: &Path, _schema: Option<&str>, _usage: Use) -> Result<Arc<dyn Store>, Failed> {
+    let message = "store kind \"sqlite\" needs the feature \"embedded\", which this build of oncebox does not have";
+    Err(Failed::new(Wrong::Config, message))
 }
 
 fn file_of(tenant: &config::Tenant) -> &Path {

@@ -16,7 +16,7 @@ use super::{
     open::{Opened, known, safe},
     output::Output,
 };
-use crate::{code::Exit, store::sqlite::Use};
+use crate::{code::Exit, store::Use};
 
 /// Lines in one transaction, at most.
 const LINES_MAX: usize = 1_000;

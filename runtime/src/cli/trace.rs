@@ -91,7 +91,8 @@ fn human(place: &str, key: &BusinessKey, story: &KeyStory) -> String {
     let state = story.inbox.as_ref().map_or("no inbox row", |inbox| inbox.state.name());
     let mut out = format!("{place}  {key}: {state}\n");
     for (at, line) in lines {
-        out += &format!("  {}  {line}\n", shown(at));
+        // Ids, codes and sentences are the producer's and the plugin's.
+        out += &format!("  {}  {}\n", shown(at), text(line.as_bytes()));
     }
     if let Some(result) = story.inbox.as_ref().and_then(|inbox| inbox.result.as_ref()) {
         out += &format!("  result: {}\n", text(result));

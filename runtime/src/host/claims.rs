@@ -12,24 +12,29 @@ use oncebox_core::{
 use tokio::sync::watch;
 
 use super::{
-    delivery::{Claim, Delivery, Origin, Target},
+    delivery::{Claim, Delivery, Target},
     handler::{Deployed, Handler},
     tenant::Tenant,
 };
-use crate::store::{ClaimedRow, StoreError};
+use crate::{
+    source::Origin,
+    store::{ClaimedRow, StoreError},
+};
 
 /// The longest time between two looks.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// The time until the next look when something was due: more may be, than was claimed or than the lanes have room for.
+const LOOK_SOON: Duration = Duration::from_millis(20);
 /// Rows of a slow handler that are claimed at once: its runs must be over before their lease is.
 const SLOW_CLAIMS_MAX: usize = 8;
 
 /// Claims what is due, for every handler that is served, until the host stops.
 pub(super) async fn claims(tenant: Arc<Tenant>, mut stopping: watch::Receiver<bool>) {
     while !*stopping.borrow() {
-        if let Err(error) = look(&tenant).await {
+        let wait = look(&tenant).await.unwrap_or_else(|error| {
             tracing::warn!(tenant = %tenant.name, %error, "cannot claim parked events");
-        }
-        let wait = until_due(&tenant).await;
+            LOOK_AGAIN
+        });
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             () = tenant.parked.notified() => {}
@@ -38,22 +43,33 @@ pub(super) async fn claims(tenant: Arc<Tenant>, mut stopping: watch::Receiver<bo
     }
 }
 
-async fn until_due(tenant: &Tenant) -> Duration {
-    let (Ok(due), Ok(now)) = (tenant.store.next_due_us().await, tenant.store.now_us().await) else { return LOOK_AGAIN };
-    let wait = due.map_or(LOOK_AGAIN, |due| Duration::from_micros(u64::try_from(due.saturating_sub(now)).unwrap_or(0)));
-    // Something due that cannot be claimed now (a full queue) must not make a busy loop.
-    wait.clamp(Duration::from_millis(10), LOOK_AGAIN)
+/// One look: one question tells what is due where, and only that is claimed. The answer is the time until the next.
+async fn look(tenant: &Tenant) -> Result<Duration, StoreError> {
+    let (due, now) = (tenant.store.held_due().await?, tenant.store.now_us().await?);
+    let mut wait = LOOK_AGAIN;
+    for (id, due_us) in due {
+        // A handler that nobody serves here, or that is not configured any more, is looked at again in a second.
+        let Some(handler) = tenant.handlers.values().find(|handler| handler.id == id) else { continue };
+        let Some(deployed) = handler.current() else { continue };
+        if due_us <= now {
+            claim(tenant, handler, &deployed).await?;
+        }
+        let later = Duration::from_micros(u64::try_from(due_us.saturating_sub(now)).unwrap_or(0));
+        wait = wait.min(later.max(LOOK_SOON));
+    }
+    Ok(wait)
 }
 
-async fn look(tenant: &Tenant) -> Result<(), StoreError> {
-    for handler in tenant.handlers.values() {
-        let Some(deployed) = handler.current() else { continue };
-        let max = if handler.is_slow() { SLOW_CLAIMS_MAX } else { tenant.settings.batch_max };
-        let Some(room) = max.checked_sub(tenant.waiting(handler.id)).filter(|room| *room > 0) else { continue };
-        let token = LeaseToken(rand::random());
-        for row in tenant.store.held_claim(handler.id, room, token, tenant.lease_time).await? {
-            tenant.spread(delivery(tenant, handler, &deployed, row, token));
-        }
+/// Claims as many rows of a handler as the lanes have room for.
+async fn claim(tenant: &Tenant, handler: &Arc<Handler>, deployed: &Arc<Deployed>) -> Result<(), StoreError> {
+    let max = if handler.is_slow() { SLOW_CLAIMS_MAX } else { tenant.settings.batch_max };
+    let room = max.saturating_sub(tenant.waiting(handler.id));
+    if room == 0 {
+        return Ok(());
+    }
+    let token = LeaseToken(rand::random());
+    for row in tenant.store.held_claim(handler.id, room, token, tenant.lease_time).await? {
+        tenant.spread(delivery(tenant, handler, deployed, row, token));
     }
     Ok(())
 }
@@ -68,10 +84,9 @@ fn delivery(
 ) -> Delivery {
     let rule = tenant.settings.sources.get(&row.source).map(|source| source.envelope.clone()).unwrap_or_default();
     let opened = envelope::open(&row.body, &rule, &tenant.identify_limits());
-    let identity = match &opened {
-        Ok(_) => Ok(Identity { key: row.key, fingerprint: row.fingerprint, ordering_key: None }),
-        Err(poison) => Err(Failure::from(poison.clone())),
-    };
+    // Its source may be read otherwise now; then it is dead under its own key, and not poison beside a row that stays
+    // parked and is claimed for ever.
+    let unrun = opened.as_ref().err().map(|poison| Failure::from(poison.clone()));
     let origin = Origin {
         source: row.source.as_str().into(),
         hash: message_hash(&row.body),
@@ -84,9 +99,10 @@ fn delivery(
     Delivery {
         target: Target::Handler(handler.clone(), deployed.clone()),
         origin: Arc::new(origin),
-        identity,
+        identity: Ok(Identity { key: row.key, fingerprint: row.fingerprint, ordering_key: None }),
         counted: Counted { attempts: row.attempts, attempts_short: row.attempts_short },
         claim: Some(Claim { held: row.held, token, generation: row.generation }),
-        unrun: None,
+        unrun,
+        in_hand: tenant.in_hand.clone(),
     }
 }

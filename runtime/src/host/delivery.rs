@@ -1,71 +1,19 @@
 //! A delivery on its way: one message for one handler, and what it came from.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 
 use oncebox_core::{
-    envelope::Envelope,
     failure::Failure,
     identify::{Identity, Limits, identify},
-    ids::{LeaseToken, MessageHash},
-    message::Message,
+    ids::LeaseToken,
     retry::Counted,
 };
 
 use super::handler::{Deployed, Handler};
-use crate::store::{HandlerId, HeldId, InboxKey, InboxRow, LocalId};
-
-/// What a source handed over, shared by the deliveries of all its handlers.
-pub struct Origin {
-    /// Oncebox's name of the source.
-    pub source: Arc<str>,
-    /// The message as it came.
-    pub message: Arc<Message>,
-    /// Its hash.
-    pub hash: MessageHash,
-    /// What was understood of it; `None`: nothing.
-    pub envelope: Option<Envelope>,
-    /// Handlers that it went through on its way.
-    pub hops: u8,
-    /// First receipt, microseconds since 1970.
-    pub received_us: i64,
-    /// How the source is told that it is done; `None` for a claim: its message was settled when it was parked.
-    pub settle: Option<Settle>,
-}
-
-/// How a message of a source is settled.
-pub struct Settle {
-    /// The row.
-    pub id: LocalId,
-    /// Our lease on it.
-    pub token: LeaseToken,
-    /// Deliveries of the message that are not decided yet.
-    undecided: AtomicUsize,
-    /// Gives the place in the source's prefetch back when the message is gone from memory.
-    _permit: tokio::sync::OwnedSemaphorePermit,
-}
-
-impl Settle {
-    /// A message with `deliveries` handlers to wait for.
-    #[must_use]
-    pub fn new(id: LocalId, token: LeaseToken, deliveries: usize, permit: tokio::sync::OwnedSemaphorePermit) -> Self {
-        Self { id, token, undecided: AtomicUsize::new(deliveries), _permit: permit }
-    }
-
-    /// Whether `n` more decisions make the message done.
-    #[must_use]
-    pub fn is_done_by(&self, n: usize) -> bool {
-        self.undecided.load(Ordering::Acquire) == n
-    }
-
-    /// Notes `n` committed decisions; true for the caller that made the message done.
-    #[must_use]
-    pub fn decided(&self, n: usize) -> bool {
-        self.undecided.fetch_sub(n, Ordering::AcqRel) == n
-    }
-}
+use crate::{
+    source::Origin,
+    store::{HandlerId, HeldId, InboxKey, InboxRow, LocalId},
+};
 
 /// Whom a delivery is for.
 #[derive(Clone)]
@@ -101,6 +49,8 @@ pub struct Delivery {
     pub claim: Option<Claim>,
     /// Put aside without a run, uncounted, for this reason.
     pub unrun: Option<Failure>,
+    /// Makes it count among what the host has in hand, until it is dropped.
+    pub in_hand: Arc<()>,
 }
 
 impl Delivery {
@@ -128,6 +78,12 @@ impl Delivery {
         }
         let (Some(rule), Some(envelope)) = (deployed.rules.get(&row.rule), &self.origin.envelope) else { return false };
         identify(envelope, &self.origin.message, rule, limits).is_ok_and(|own| own.fingerprint == row.fingerprint)
+    }
+
+    /// The row and our lease, if its message lives in the tenant's own database.
+    #[must_use]
+    pub fn local(&self) -> Option<(LocalId, LeaseToken)> {
+        self.origin.settle.as_ref().and_then(|settle| settle.receipt.local())
     }
 
     /// Bytes of its payload, for the batch's limit.

@@ -114,7 +114,7 @@ impl Deployments {
                     tracing::info!(tenant = %self.tenant.name, handler = %handler.name, deployment = %deployment.id,
                         version = %deployment.version, module = %deployment.digest, "serves from now on");
                     handler.serve(Arc::new(deployed));
-                    self.tenant.served.notify_waiters();
+                    self.tenant.open_sources();
                     reason = None;
                     break;
                 }
@@ -163,8 +163,13 @@ impl Deployments {
         let admitted = admit(self.place(handler), module.manifest(), self.tenant.store.as_ref()).await?;
         module.dry_run().await?;
         let rules: BTreeMap<_, _> = self.tenant.store.rules(handler.id).await?.into_iter().collect();
-        // The rule is the deployment's, not today's configuration: a changed override needs a new deployment.
-        let rule = rules.get(&deployment.rule).cloned().unwrap_or(admitted.rule);
+        // The rule is the deployment's, not today's configuration's.
+        let rule = rules.get(&deployment.rule).cloned().unwrap_or_else(|| admitted.rule.clone());
+        if rule.hash() != admitted.rule.hash() {
+            tracing::warn!(tenant = %self.tenant.name, handler = %handler.name, serves = rule.key().source(),
+                "key, fingerprint or ordering in the configuration differ from the deployment's; the deployment's stay in \
+                 force until `oncebox deploy --new-rule`");
+        }
         Ok(Deployed {
             id: deployment.id,
             module,

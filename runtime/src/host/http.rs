@@ -1,16 +1,16 @@
 //! `/livez`, `/readyz` and `/metrics`.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use axum::{Router, extract::State, http::StatusCode, response::IntoResponse, routing::get};
 use tokio::{net::TcpListener, sync::watch};
 
-use super::{health::Health, tenant::Tenant};
+use super::{Tenants, health::Health};
 use crate::metrics::Metrics;
 
 #[derive(Clone)]
 struct Shared {
-    tenants: Arc<[Arc<Tenant>]>,
+    tenants: Tenants,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
 }
@@ -18,7 +18,7 @@ struct Shared {
 /// Serves until the host stops.
 pub(super) async fn serve(
     listener: TcpListener,
-    tenants: Vec<Arc<Tenant>>,
+    tenants: Tenants,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     mut stopping: watch::Receiver<bool>,
@@ -27,7 +27,7 @@ pub(super) async fn serve(
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(readyz))
         .route("/metrics", get(text))
-        .with_state(Shared { tenants: tenants.into(), health, metrics });
+        .with_state(Shared { tenants, health, metrics });
     let stop = async move { drop(stopping.wait_for(|stopping| *stopping).await) };
     if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stop).await {
         tracing::error!(%error, "cannot serve /livez, /readyz and /metrics any more");
@@ -44,7 +44,8 @@ async fn readyz(State(shared): State<Shared>) -> impl IntoResponse {
 }
 
 async fn text(State(shared): State<Shared>) -> impl IntoResponse {
-    for tenant in shared.tenants.iter() {
+    let tenants = shared.tenants.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for tenant in &tenants {
         match (tenant.store.gauges().await, tenant.store.now_us().await) {
             (Ok(gauges), Ok(now_us)) => shared.metrics.gauges(tenant, &gauges, now_us),
             (Err(error), _) | (_, Err(error)) => {

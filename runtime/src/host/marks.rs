@@ -13,7 +13,7 @@ use oncebox_core::{
 };
 
 use super::{
-    delivery::{Delivery, Target},
+    delivery::{Claim, Delivery, Target},
     handler::BoundDestination,
     lane::LaneContext,
     run::{Attempted, traceparent},
@@ -143,15 +143,7 @@ impl Marks {
     ) {
         let (Ok(identity), Target::Handler(handler, deployed)) = (&delivery.identity, &delivery.target) else { return };
         let ran = attempted.map(|_| deployed.id);
-        let (counted, due_us) = match decision {
-            Some(Decision::Park { delay, counted }) => {
-                (counted, Some(self.now_us + i64::try_from(delay.as_micros()).unwrap_or(i64::MAX / 2)))
-            }
-            Some(Decision::Die { counted }) => (counted, None),
-            Some(Decision::Again) | None => {
-                (Counted { attempts: delivery.counted.attempts + 1, ..delivery.counted }, None)
-            }
-        };
+        let (counted, due_us) = self.counted(delivery, decision);
         let (code, result) = match (end, attempted) {
             (End::Applied, Some(Attempted { outcome: Outcome::Applied { result, events, .. }, .. })) => {
                 for event in events {
@@ -186,36 +178,19 @@ impl Marks {
             ended_us: attempted.ended_us,
             failure: cut(failure),
         });
-        match (step.held, delivery.claim) {
-            (HeldChange::None, _) | (HeldChange::Resolve, None) => {}
-            (HeldChange::Resolve, Some(claim)) => {
-                let mark = HeldMark {
-                    held: claim.held,
-                    token: claim.token,
-                    state: HeldState::Resolved,
-                    due_us: None,
-                    attempts: counted.attempts,
-                    attempts_short: counted.attempts_short,
-                    why: None,
-                    deployment: ran,
-                };
+        match (step.held, delivery.claim, failed) {
+            // Nothing is held; or nothing was, and nothing has failed.
+            (HeldChange::None, _, _) | (HeldChange::Resolve, None, _) | (HeldChange::Hold(_), None, None) => {}
+            (HeldChange::Resolve, Some(claim), _) => {
+                let mark = held_mark(claim, HeldState::Resolved, None, counted, ran);
                 self.claims.push((mark, run));
             }
-            (HeldChange::Hold(state), Some(claim)) => {
-                let mark = HeldMark {
-                    held: claim.held,
-                    token: claim.token,
-                    state,
-                    due_us,
-                    attempts: counted.attempts,
-                    attempts_short: counted.attempts_short,
-                    why: failed.map(cut).map(|failure| (failure.class, failure.code, failure.message)),
-                    deployment: ran,
-                };
+            (HeldChange::Hold(state), Some(claim), failed) => {
+                let why = failed.map(cut).map(|failure| (failure.class, failure.code, failure.message));
+                let mark = HeldMark { why, ..held_mark(claim, state, due_us, counted, ran) };
                 self.claims.push((mark, run));
             }
-            (HeldChange::Hold(state), None) => {
-                let Some(failure) = failed else { return };
+            (HeldChange::Hold(state), None, Some(failure)) => {
                 let held = NewHeld {
                     identity: held_identity_of_key(&handler.name, &identity.key, &identity.fingerprint),
                     handler: handler.id,
@@ -230,6 +205,20 @@ impl Marks {
                     ..held_base(delivery, failure)
                 };
                 self.held.push((held, run));
+            }
+        }
+    }
+
+    /// The counters after this attempt, and when the next one is due.
+    fn counted(&self, delivery: &Delivery, decision: Option<Decision>) -> (Counted, Option<i64>) {
+        match decision {
+            Some(Decision::Park { delay, counted }) => {
+                let delay = i64::try_from(delay.as_micros()).unwrap_or(i64::MAX);
+                (counted, Some(self.now_us.saturating_add(delay)))
+            }
+            Some(Decision::Die { counted }) => (counted, None),
+            Some(Decision::Again) | None => {
+                (Counted { attempts: delivery.counted.attempts.saturating_add(1), ..delivery.counted }, None)
             }
         }
     }
@@ -303,6 +292,25 @@ impl Marks {
             .collect();
         unit.attempt_insert(&attempts).await?;
         unit.tally_add(lane.tenant.boot, lane.number, &self.tally()).await
+    }
+}
+
+fn held_mark(
+    claim: Claim,
+    state: HeldState,
+    due_us: Option<i64>,
+    counted: Counted,
+    deployment: Option<DeploymentId>,
+) -> HeldMark {
+    HeldMark {
+        held: claim.held,
+        token: claim.token,
+        state,
+        due_us,
+        attempts: counted.attempts,
+        attempts_short: counted.attempts_short,
+        why: None,
+        deployment,
     }
 }
 

@@ -15,13 +15,15 @@ mod marks;
 mod queue;
 mod road;
 mod run;
+mod sources;
 mod tenant;
 mod unit_of_work;
 mod writes;
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use oncebox_core::{config, ids::BootId};
@@ -32,25 +34,29 @@ use tokio::{
 };
 
 pub use self::{
-    delivery::{Claim, Delivery, Kind, Origin, Settle, Target},
+    delivery::{Claim, Delivery, Kind, Target},
     handler::{BoundDestination, Deployed, Handler, ReadyQuery, ReadyStatement},
     health::Health,
     lane::LaneContext,
     queue::{BatchLimits, LaneQueue, Waiting},
     run::{Attempted, Item, Ran, Work},
+    sources::Sources,
     tenant::Tenant,
     unit_of_work::{Done, Fate, unit_of_work},
 };
 use crate::{
     metrics::Metrics,
     plugin::{Engine, EngineLimits, PluginError},
-    source::LocalSource,
     store::{Store, StoreError},
 };
 
+/// The tenants that are served now.
+type Tenants = Arc<Mutex<Vec<Arc<Tenant>>>>;
+
 /// A running host.
 pub struct Host {
-    tenants: Vec<Arc<Tenant>>,
+    /// Shared with what is served over HTTP.
+    tenants: Tenants,
     boot: BootId,
     stop: watch::Sender<bool>,
     /// Sources, claims, deployments: they take nothing new once the host stops.
@@ -60,6 +66,9 @@ pub struct Host {
     settings: config::Host,
     health: Arc<Health>,
     listening: Option<std::net::SocketAddr>,
+    engine: Arc<Engine>,
+    metrics: Arc<Metrics>,
+    data_dir: PathBuf,
 }
 
 /// Why a host does not start.
@@ -109,7 +118,7 @@ pub struct Ended {
 }
 
 impl Host {
-    /// Starts all tenants.
+    /// Starts a host with these tenants; others may come later.
     ///
     /// # Errors
     /// [`HostError`], when the host cannot do its work at all.
@@ -124,7 +133,7 @@ impl Host {
         let boot = BootId(rand::random());
         let (stop, stopping) = watch::channel(false);
         let mut host = Self {
-            tenants: Vec::new(),
+            tenants: Tenants::default(),
             boot,
             stop,
             takers: JoinSet::new(),
@@ -133,13 +142,12 @@ impl Host {
             settings,
             health: health.clone(),
             listening: None,
+            engine,
+            metrics: metrics.clone(),
+            data_dir: data_dir.to_owned(),
         };
         for open in tenants {
-            let name = open.name.clone();
-            let tenant = bring_up(open, &host.settings, boot, &health, &metrics)
-                .await
-                .map_err(|error| HostError::Store { tenant: name, error })?;
-            host.begin(tenant, &engine, data_dir.join("modules"), &stopping);
+            host.add(open).await?;
         }
         if let Some(address) = host.settings.listen {
             let listener = TcpListener::bind(address).await.map_err(|error| HostError::Listen { address, error })?;
@@ -149,14 +157,31 @@ impl Host {
         Ok(host)
     }
 
-    fn begin(&mut self, tenant: Tenant, engine: &Arc<Engine>, cache_dir: PathBuf, stopping: &watch::Receiver<bool>) {
+    /// Lets a tenant work from now on.
+    ///
+    /// # Errors
+    /// [`HostError::Store`]: the tenant is not served, the others are.
+    pub async fn add(&mut self, open: OpenTenant) -> Result<(), HostError> {
+        let name = open.name.clone();
+        match bring_up(open, &self.settings, self.boot, &self.health, &self.metrics, &self.stop.subscribe()).await {
+            Ok(tenant) => {
+                self.begin(tenant);
+                Ok(())
+            }
+            Err(error) => Err(HostError::Store { tenant: name, error }),
+        }
+    }
+
+    fn begin(&mut self, tenant: Tenant) {
         let tenant = Arc::new(tenant);
-        let deployments = deployments::Deployments::new(tenant.clone(), engine.clone(), cache_dir);
+        let stopping = self.stop.subscribe();
+        let cache_dir = self.data_dir.join("modules");
+        let deployments = deployments::Deployments::new(tenant.clone(), self.engine.clone(), cache_dir);
         self.takers.spawn(deployments.follow(stopping.clone()));
         self.takers.spawn(claims::claims(tenant.clone(), stopping.clone()));
-        for (name, source) in &tenant.settings.sources {
-            let source = Arc::new(LocalSource::new(name, tenant.clone(), source.clone(), stopping.clone()));
-            self.takers.spawn(source.clone().renew());
+        for source in tenant.sources.iter().cloned() {
+            let kept = source.clone();
+            self.takers.spawn(async move { kept.keep().await });
             self.takers.spawn(road::intake(tenant.clone(), source));
         }
         let queues = tenant.lanes.iter().map(|queue| (queue, false));
@@ -172,7 +197,7 @@ impl Host {
             let lanes = if is_slow { &mut self.slow_lanes } else { &mut self.lanes };
             lanes.spawn(road::lane(lane));
         }
-        self.tenants.push(tenant);
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner).push(tenant);
     }
 
     /// Where `/livez`, `/readyz` and `/metrics` are served.
@@ -205,7 +230,7 @@ impl Host {
     pub async fn stop(mut self) -> Ended {
         self.health.missing("host", "is stopping");
         let _ = self.stop.send(true);
-        let tenants = std::mem::take(&mut self.tenants);
+        let tenants = std::mem::take(&mut *self.tenants.lock().unwrap_or_else(PoisonError::into_inner));
         let drained = tokio::time::timeout(self.settings.drain_time, async {
             while self.takers.join_next().await.is_some() {}
             let mut undecided = 0;
@@ -217,7 +242,10 @@ impl Host {
         });
         let ended = match drained.await {
             Ok(undecided) => Ended { undecided, out_of_time: false },
-            Err(_) => Ended { undecided: waiting(&tenants), out_of_time: true },
+            Err(_) => {
+                let undecided = tenants.iter().map(|tenant| tenant.deliveries_in_hand()).sum();
+                Ended { undecided, out_of_time: true }
+            }
         };
         if !ended.out_of_time {
             for tenant in &tenants {
@@ -241,32 +269,37 @@ async fn bring_up(
     boot: BootId,
     health: &Arc<Health>,
     metrics: &Arc<Metrics>,
+    stopping: &watch::Receiver<bool>,
 ) -> Result<Tenant, StoreError> {
     let OpenTenant { name, settings: own, store } = open;
     store.boot_insert(boot, &host_name(settings)).await?;
-    let mut handlers = std::collections::BTreeMap::new();
+    let mut handlers = BTreeMap::new();
     for (handler, its) in &own.handlers {
         let id = store.handler_ensure(handler).await?;
         handlers.insert(handler.clone(), Arc::new(Handler::new(handler, id, its.clone())));
     }
     let count = store.lanes();
     let queues = |n: u16| (0..n).map(|_| Arc::new(LaneQueue::default())).collect();
+    let name: Arc<str> = name.into();
+    let sources = Sources::open(&name, &own, settings, &store, stopping);
     let tenant = Tenant {
-        name: name.as_str().into(),
+        name,
         host_limits: settings.limits,
         lease_time: settings.lease_time,
         secret: store.tenant_secret().await?,
+        in_hand: Arc::new(()),
         handlers,
         lanes: queues(count.lanes),
         slow_lanes: queues(count.slow_lanes),
         boot,
         parked: Notify::new(),
-        served: Notify::new(),
+        sources,
         health: health.clone(),
         metrics: metrics.clone(),
         settings: own,
         store,
     };
+    tenant.open_sources();
     for handler in tenant.handlers.values() {
         // Until the first look at the deployments is over, nobody may take this host for ready.
         tenant.health.missing(tenant.reason(&format!("handler {}", handler.name)), "is being looked for");

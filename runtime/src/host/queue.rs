@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::Notify;
 
 use super::delivery::{Delivery, Kind};
-use crate::store::HandlerId;
+use crate::store::{HandlerId, InboxKey};
 
 /// Something that waits for a lane: a delivery, or (in a slow lane) one whose run has begun elsewhere.
 pub trait Waiting {
@@ -26,10 +26,21 @@ pub struct LaneQueue<T> {
 }
 
 struct Inner<T> {
-    by_handler: BTreeMap<(HandlerId, Kind), VecDeque<T>>,
-    /// The queue that had the last turn.
-    turn: Option<(HandlerId, Kind)>,
+    queues: BTreeMap<(Kind, HandlerId), VecDeque<T>>,
+    /// The kind of the last batch: kinds take turns, so that none waits for another one's backlog.
+    kind: Option<Kind>,
+    /// The handler that had the last turn in batches of each kind.
+    handlers: BTreeMap<Kind, HandlerId>,
     closed: bool,
+}
+
+/// What a handler's queue gives to a batch.
+enum Given<T> {
+    One(T),
+    /// Nothing that may be in this batch.
+    Nothing,
+    /// One that has no room in it any more.
+    TooLarge,
 }
 
 /// How much one batch may hold.
@@ -44,7 +55,7 @@ pub struct BatchLimits {
 impl<T: Waiting> Default for LaneQueue<T> {
     fn default() -> Self {
         Self {
-            inner: Mutex::new(Inner { by_handler: BTreeMap::new(), turn: None, closed: false }),
+            inner: Mutex::new(Inner { queues: BTreeMap::new(), kind: None, handlers: BTreeMap::new(), closed: false }),
             arrived: Notify::new(),
         }
     }
@@ -57,8 +68,8 @@ impl<T: Waiting> LaneQueue<T> {
 
     /// Puts one at the end of its handler's queue.
     pub fn push(&self, waiting: T) {
-        let at = (waiting.delivery().handler_id(), waiting.delivery().kind());
-        self.inner().by_handler.entry(at).or_default().push_back(waiting);
+        let at = place(&waiting);
+        self.inner().queues.entry(at).or_default().push_back(waiting);
         self.arrived.notify_one();
     }
 
@@ -66,8 +77,7 @@ impl<T: Waiting> LaneQueue<T> {
     pub fn put_back(&self, waiting: Vec<T>) {
         let mut inner = self.inner();
         for one in waiting.into_iter().rev() {
-            let at = (one.delivery().handler_id(), one.delivery().kind());
-            inner.by_handler.entry(at).or_default().push_front(one);
+            inner.queues.entry(place(&one)).or_default().push_front(one);
         }
         drop(inner);
         self.arrived.notify_one();
@@ -76,16 +86,16 @@ impl<T: Waiting> LaneQueue<T> {
     /// How many wait for a handler.
     #[must_use]
     pub fn waiting(&self, handler: HandlerId) -> usize {
-        self.inner().by_handler.iter().filter(|((own, _), _)| *own == handler).map(|(_, queue)| queue.len()).sum()
+        self.inner().queues.iter().filter(|((_, own), _)| *own == handler).map(|(_, queue)| queue.len()).sum()
     }
 
     /// Stops: runs that have begun are still given out, then [`LaneQueue::take`] ends. The answer is the number of
-    /// those that stay undecided.
+    /// those that stay undecided; what is put back later stays undecided too, and is told by [`LaneQueue::len`].
     pub fn close(&self) -> usize {
         let mut inner = self.inner();
         inner.closed = true;
         let mut undecided = 0;
-        for queue in inner.by_handler.values_mut() {
+        for queue in inner.queues.values_mut() {
             let before = queue.len();
             queue.retain(Waiting::has_begun);
             undecided += before - queue.len();
@@ -98,7 +108,7 @@ impl<T: Waiting> LaneQueue<T> {
     /// How many wait in all.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.inner().by_handler.values().map(VecDeque::len).sum()
+        self.inner().queues.values().map(VecDeque::len).sum()
     }
 
     /// Whether nothing waits.
@@ -126,47 +136,61 @@ impl<T: Waiting> LaneQueue<T> {
     }
 }
 
+fn place<T: Waiting>(waiting: &T) -> (Kind, HandlerId) {
+    (waiting.delivery().kind(), waiting.delivery().handler_id())
+}
+
 impl<T: Waiting> Inner<T> {
     /// One kind a batch; from its handlers in fair turns; a key at most once, the second waits for the next unit.
     fn take(&mut self, limits: BatchLimits) -> Vec<T> {
-        self.by_handler.retain(|_, queue| !queue.is_empty());
-        let Some(first) = self.next_turn(None) else { return Vec::new() };
-        let kind = first.1;
-        let (mut batch, mut bytes, mut keys) = (Vec::new(), 0u64, HashSet::new());
-        let mut at = first;
-        let mut fruitless = 0;
-        let queues = self.by_handler.keys().filter(|(_, own)| *own == kind).count();
-        while batch.len() < limits.events && fruitless < queues {
-            self.turn = Some(at);
-            let taken = self.by_handler.get_mut(&at).and_then(|queue| {
-                let fits = |one: &T| batch.is_empty() || bytes + one.delivery().bytes() <= limits.bytes;
-                let index = queue
-                    .iter()
-                    .position(|one| fits(one) && one.delivery().key().is_none_or(|key| !keys.contains(&key)))?;
-                queue.remove(index)
-            });
-            match taken {
-                Some(one) => {
+        self.queues.retain(|_, queue| !queue.is_empty());
+        let mut batch = Vec::new();
+        let Some(kind) = self.next_kind() else { return batch };
+        self.kind = Some(kind);
+        let (mut room, mut keys, mut fruitless) = (limits.bytes, HashSet::new(), 0);
+        let handlers = self.queues.keys().filter(|(own, _)| *own == kind).count();
+        while batch.len() < limits.events && fruitless < handlers {
+            let Some(handler) = self.next_handler(kind) else { break };
+            // One delivery is always taken, however large.
+            match self.give(kind, handler, &keys, if batch.is_empty() { u64::MAX } else { room }) {
+                Given::One(one) => {
                     fruitless = 0;
-                    bytes += one.delivery().bytes();
+                    room = room.saturating_sub(one.delivery().bytes());
                     keys.extend(one.delivery().key());
                     batch.push(one);
                 }
-                None => fruitless += 1,
+                Given::Nothing => fruitless += 1,
+                // Its turn is not over: it begins the next batch. Smaller ones behind it could else keep it for ever.
+                Given::TooLarge => break,
             }
-            let Some(next) = self.next_turn(Some(kind)) else { break };
-            at = next;
+            self.handlers.insert(kind, handler);
         }
         batch
     }
 
-    /// The queue after the one that had the last turn, round and round; of one kind if given.
-    fn next_turn(&self, kind: Option<Kind>) -> Option<(HandlerId, Kind)> {
-        use std::ops::Bound::{Excluded, Unbounded};
-        let fits = |at: &&(HandlerId, Kind)| kind.is_none_or(|kind| at.1 == kind);
-        let after = self
-            .turn
-            .and_then(|turn| self.by_handler.range((Excluded(turn), Unbounded)).map(|(at, _)| at).find(fits).copied());
-        after.or_else(|| self.by_handler.keys().find(fits).copied())
+    fn give(&mut self, kind: Kind, handler: HandlerId, keys: &HashSet<InboxKey>, room: u64) -> Given<T> {
+        let closed = self.closed;
+        let Some(queue) = self.queues.get_mut(&(kind, handler)) else { return Given::Nothing };
+        let may = |one: &T| (!closed || one.has_begun()) && one.delivery().key().is_none_or(|key| !keys.contains(&key));
+        let Some(at) = queue.iter().position(may) else { return Given::Nothing };
+        if queue[at].delivery().bytes() > room {
+            return Given::TooLarge;
+        }
+        queue.remove(at).map_or(Given::Nothing, Given::One)
+    }
+
+    /// The kind after that of the last batch, round and round, of those that wait.
+    fn next_kind(&self) -> Option<Kind> {
+        let closed = self.closed;
+        let waiting = |queue: &VecDeque<T>| !closed || queue.iter().any(Waiting::has_begun);
+        let kinds = || self.queues.iter().filter(|(_, queue)| waiting(queue)).map(|((kind, _), _)| *kind);
+        kinds().find(|kind| self.kind.is_some_and(|last| *kind > last)).or_else(|| kinds().next())
+    }
+
+    /// The handler after the one that had the last turn in batches of this kind, round and round.
+    fn next_handler(&self, kind: Kind) -> Option<HandlerId> {
+        let handlers = || self.queues.keys().filter(|(own, _)| *own == kind).map(|(_, handler)| *handler);
+        let last = self.handlers.get(&kind).copied();
+        handlers().find(|handler| last.is_some_and(|last| *handler > last)).or_else(|| handlers().next())
     }
 }

@@ -17,22 +17,22 @@ use oncebox_core::{
 };
 
 use super::{
-    delivery::{Delivery, Origin, Settle, Target},
+    delivery::{Delivery, Target},
     lane::{LaneContext, Patience},
     run::{Item, LookedUp, Work, put_back_undecided, run},
     tenant::Tenant,
     unit_of_work::{Done, Fate},
 };
 use crate::{
-    source::{LocalSource, Taken},
+    source::{Intake, Origin, Receipt, Settle, Source, Taken},
     store::{InboxKey, InboxRow, Lane},
 };
 
 /// From a source into the lanes: what is ready is taken, identified, and spread by handler and key.
-pub(super) async fn intake(tenant: Arc<Tenant>, source: Arc<LocalSource>) {
+pub(super) async fn intake(tenant: Arc<Tenant>, source: Arc<dyn Source>) {
     while let Some(messages) = source.take().await {
         for taken in messages {
-            for delivery in identified(&tenant, &source, taken) {
+            for delivery in identified(&tenant, source.as_ref(), taken) {
                 tenant.spread(delivery);
             }
         }
@@ -47,33 +47,32 @@ pub(super) async fn lane(lane: LaneContext) {
         let ran = run(&lane, looked_up).await;
         let ran = put_back_undecided(&lane.queue, ran).await;
         for (items, done) in lane.decide(&mut connection, ran).await {
-            settle(&lane, &mut connection, items, done).await;
+            settle(&lane, items, done).await;
         }
     }
 }
 
 /// Identify: one delivery for each handler that a route gives the message to.
-fn identified(tenant: &Tenant, source: &LocalSource, taken: Taken) -> Vec<Delivery> {
-    let hash = message_hash(&taken.message);
-    let limits = source.limits();
-    let opened = envelope::open(&taken.message, source.envelope(), &limits);
+fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Delivery> {
+    let Intake { name, envelope: rule, limits, unrouted, .. } = source.intake();
+    let opened = envelope::open(&taken.message, rule, limits);
     let event_type = opened.as_ref().map_or("", |envelope| envelope.event_type.as_str());
-    let handlers = source.handlers(event_type);
-    let settle = Settle::new(taken.id, taken.token, handlers.len().max(1), taken.permit);
+    let handlers = source.intake().handlers(event_type);
+    let settle = Settle::new(taken.receipt, handlers.len().max(1), taken.permit);
     let (envelope, poison) = match opened {
         Ok(envelope) => (Some(envelope), None),
         Err(poison) => (None, Some(Failure::from(poison))),
     };
     let origin = Arc::new(Origin {
-        source: source.name().clone(),
+        source: name.clone(),
+        hash: message_hash(&taken.message),
         message: taken.message,
-        hash,
         envelope,
         hops: taken.hops,
         received_us: taken.received_us,
         settle: Some(settle),
     });
-    source.watch(taken.token, &origin);
+    source.watch(&origin);
     let delivery = |target, identity| Delivery {
         target,
         origin: origin.clone(),
@@ -81,20 +80,17 @@ fn identified(tenant: &Tenant, source: &LocalSource, taken: Taken) -> Vec<Delive
         counted: Counted::default(),
         claim: None,
         unrun: None,
+        in_hand: tenant.in_hand.clone(),
     };
     let Some(envelope) = &origin.envelope else {
         return poison.into_iter().map(|failure| delivery(Target::Nobody, Err(failure))).collect();
     };
     if handlers.is_empty() {
-        let code = match source.unrouted() {
+        let code = match unrouted {
             Unrouted::Dead => "no-route",
             Unrouted::Ignore => Failure::IGNORED,
         };
-        let message = format!(
-            "no route of source `{}` takes event type `{event_type}`",
-            source.name(),
-            event_type = envelope.event_type
-        );
+        let message = format!("no route of source `{name}` takes event type `{}`", envelope.event_type);
         return vec![delivery(Target::Nobody, Err(Failure::new(Class::NoRoute, code, message)))];
     }
     let served = handlers.iter().filter_map(|name| {
@@ -103,7 +99,7 @@ fn identified(tenant: &Tenant, source: &LocalSource, taken: Taken) -> Vec<Delive
     });
     served
         .map(|(handler, deployed)| {
-            let identity = identify(envelope, &origin.message, &deployed.rule, &limits).map_err(Failure::from);
+            let identity = identify(envelope, &origin.message, &deployed.rule, limits).map_err(Failure::from);
             delivery(Target::Handler(handler, deployed), identity)
         })
         .collect()
@@ -118,7 +114,10 @@ async fn look_up(lane: &LaneContext, connection: &mut Box<dyn Lane>, batch: Vec<
     let rows = loop {
         match connection.inbox_look_up(&keys).await {
             Ok(rows) => break rows,
-            Err(error) => patience.wait(&error).await?,
+            Err(error) => {
+                patience.wait(&error).await?;
+                *connection = lane.connect().await?;
+            }
         }
     };
     patience.over();
@@ -130,19 +129,19 @@ async fn look_up(lane: &LaneContext, connection: &mut Box<dyn Lane>, batch: Vec<
     Some(batch.into_iter().map(|work| LookedUp { known: known(&work.delivery), work }).collect())
 }
 
-/// Settle: after the commit, and only then. A local message whose last delivery was decided in this unit is gone
-/// already, in the same transaction; one whose handlers decided in several lanes at once is deleted now.
-async fn settle(lane: &LaneContext, connection: &mut Box<dyn Lane>, items: Vec<Item>, done: Done) {
+/// Settle: after the commit, and only then. A message of the same database whose last delivery was decided in this unit
+/// is gone already, in the same transaction; every other one whose deliveries are all decided is settled now.
+async fn settle(lane: &LaneContext, items: Vec<Item>, done: Done) {
     let tenant = &lane.tenant;
     tenant.metrics.unit(&tenant.name, &done);
-    let mut decided: HashMap<_, (Arc<Origin>, usize)> = HashMap::new();
+    let mut decided: HashMap<Receipt, (Arc<Origin>, usize)> = HashMap::new();
     let mut again = Vec::new();
     for (item, fate) in items.into_iter().zip(done.fates) {
         match fate {
             Fate::Decided(verdict) => {
                 tenant.metrics.decided(tenant, &item.delivery, verdict);
                 if let Some(settle) = &item.delivery.origin.settle {
-                    decided.entry(settle.id).or_insert_with(|| (item.delivery.origin.clone(), 0)).1 += 1;
+                    decided.entry(settle.receipt).or_insert_with(|| (item.delivery.origin.clone(), 0)).1 += 1;
                 }
             }
             Fate::Again => again.push(Work::from(item.delivery)),
@@ -153,25 +152,16 @@ async fn settle(lane: &LaneContext, connection: &mut Box<dyn Lane>, items: Vec<I
     if done.parked {
         tenant.parked.notify_one();
     }
-    let late: Vec<_> = decided
-        .into_iter()
-        .filter_map(|(id, (origin, n))| origin.settle.as_ref().map(|s| (id, s.token, s.decided(n))))
-        .filter(|(id, _, all)| *all && !done.settled.contains(id))
-        .map(|(id, token, _)| (id, token))
-        .collect();
-    if !late.is_empty()
-        && let Err(error) = settle_late(connection, &late).await
-    {
-        // The verdicts stand; the messages come again after their lease and are found to be duplicates.
-        tracing::warn!(tenant = %tenant.name, %error, "could not settle after the commit");
+    let mut left: HashMap<Arc<str>, Vec<Receipt>> = HashMap::new();
+    for (receipt, (origin, n)) in decided {
+        let in_unit = receipt.local().is_some_and(|(id, _)| done.settled.contains(&id));
+        if origin.settle.as_ref().is_some_and(|settle| settle.decided(n)) && !in_unit {
+            left.entry(origin.source.clone()).or_default().push(receipt);
+        }
     }
-}
-
-async fn settle_late(
-    connection: &mut Box<dyn Lane>,
-    messages: &[(crate::store::LocalId, oncebox_core::ids::LeaseToken)],
-) -> Result<(), crate::store::StoreError> {
-    let mut unit = connection.begin().await?;
-    unit.local_settle(messages).await?;
-    unit.commit().await
+    for (name, receipts) in left {
+        if let Some(source) = tenant.sources.get(&name) {
+            source.settle(&receipts).await;
+        }
+    }
 }

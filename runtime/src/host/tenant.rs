@@ -20,6 +20,7 @@ use super::{
     health::Health,
     queue::LaneQueue,
     run::Work,
+    sources::Sources,
 };
 use crate::{
     metrics::Metrics,
@@ -44,14 +45,16 @@ pub struct Tenant {
     pub lanes: Vec<Arc<LaneQueue<Work>>>,
     /// Queues of the slow lanes.
     pub slow_lanes: Vec<Arc<LaneQueue<Work>>>,
+    /// Held by every delivery that is in memory.
+    pub in_hand: Arc<()>,
     /// This host's life.
     pub boot: BootId,
     /// The secret behind its plugins' randomness.
     pub secret: [u8; 32],
     /// Woken when something has been parked.
     pub parked: Notify,
-    /// Woken when a deployment has begun to serve.
-    pub served: Notify,
+    /// Its sources.
+    pub sources: Sources,
     /// What is missing.
     pub health: Arc<Health>,
     /// What is counted.
@@ -93,10 +96,21 @@ impl Tenant {
         self.settings.batch_max.div_ceil(4)
     }
 
+    /// Lets the sources begin whose handlers are all served.
+    pub fn open_sources(&self) {
+        self.sources.begin_where(|name| self.handlers.get(name).is_some_and(|handler| handler.current().is_some()));
+    }
+
     /// Limits of keys and payloads.
     #[must_use]
     pub fn identify_limits(&self) -> Limits {
         Limits::from(&self.host_limits)
+    }
+
+    /// How many deliveries are in memory: waiting, running, or in a unit of work.
+    #[must_use]
+    pub fn deliveries_in_hand(&self) -> usize {
+        Arc::strong_count(&self.in_hand) - 1
     }
 
     /// How many deliveries of a handler wait in memory.

@@ -24,6 +24,7 @@ use super::{
 use crate::{
     clock,
     plugin::Outcome,
+    source::{Receipt, Settle},
     store::{InboxRow, Lane, LocalId, NewInbox, Savepoint, StoreError, UnitOfWork},
 };
 
@@ -87,6 +88,12 @@ enum Ending {
     NotOurs(Vec<LocalId>),
 }
 
+/// What stands in the open transaction, waiting for its end.
+enum Written {
+    Whole { fates: Vec<Fate>, settled: Vec<LocalId> },
+    NotOurs(Vec<LocalId>),
+}
+
 async fn attempt(
     lane: &LaneContext,
     connection: &mut dyn Lane,
@@ -95,14 +102,41 @@ async fn attempt(
 ) -> Result<Ending, StoreError> {
     let began = clock::monotonic();
     let mut unit = connection.begin().await?;
+    match write(lane, unit.as_mut(), batch, lost).await {
+        Ok(Written::Whole { fates, settled }) => {
+            unit.commit().await?;
+            let parked = fates.contains(&Fate::Decided(Verdict::Parked));
+            Ok(Ending::Committed(Done { fates, settled, parked, took: began.elapsed() }))
+        }
+        Ok(Written::NotOurs(ids)) => {
+            unit.rollback().await?;
+            Ok(Ending::NotOurs(ids))
+        }
+        Err(error) => {
+            // Nothing may stay locked while the host waits for a better time.
+            if let Err(second) = unit.rollback().await {
+                tracing::debug!(tenant = %lane.tenant.name, error = %second, "could not roll back");
+            }
+            Err(error)
+        }
+    }
+}
+
+async fn write(
+    lane: &LaneContext,
+    unit: &mut dyn UnitOfWork,
+    batch: &[Item],
+    lost: &[LocalId],
+) -> Result<Written, StoreError> {
+    let began = clock::monotonic();
     let token = LeaseToken(rand::random());
     let now_us = unit.now_us().await?;
-    let standings = stand(unit.as_mut(), token, batch, lost).await?;
+    let standings = stand(unit, token, batch, lost).await?;
     unit.savepoint(Savepoint::Marks).await?;
     let mut round = Round { lane, began, batch, standings: &standings, ends: HashMap::new(), undecided: Vec::new() };
-    round.write(unit.as_mut()).await?;
+    round.write(unit).await?;
     let (marks, fates) = round.conclude(now_us)?;
-    marks.write(unit.as_mut(), lane).await?;
+    marks.write(unit, lane).await?;
     let taken_back: Vec<_> = fates
         .iter()
         .zip(batch)
@@ -113,17 +147,10 @@ async fn attempt(
     let settled = settled(batch, &fates);
     let not_ours = unit.local_settle(&settled).await?;
     if !not_ours.is_empty() {
-        unit.rollback().await?;
-        return Ok(Ending::NotOurs(not_ours));
+        return Ok(Written::NotOurs(not_ours));
     }
     unit.release(Savepoint::Marks).await?;
-    unit.commit().await?;
-    Ok(Ending::Committed(Done {
-        parked: fates.contains(&Fate::Decided(Verdict::Parked)),
-        fates,
-        settled: settled.into_iter().map(|(id, _)| id).collect(),
-        took: began.elapsed(),
-    }))
+    Ok(Written::Whole { fates, settled: settled.into_iter().map(|(id, _)| id).collect() })
 }
 
 /// Inserts the rows of deliveries, all of them and sorted, or locks those of claims.
@@ -133,7 +160,7 @@ async fn stand(
     batch: &[Item],
     lost: &[LocalId],
 ) -> Result<Vec<Standing>, StoreError> {
-    let is_lost = |delivery: &Delivery| delivery.origin.settle.as_ref().is_some_and(|s| lost.contains(&s.id));
+    let is_lost = |delivery: &Delivery| delivery.local().is_some_and(|(id, _)| lost.contains(&id));
     let mut order: Vec<usize> = (0..batch.len()).filter(|&at| !is_lost(&batch[at].delivery)).collect();
     let mut standings: Vec<Standing> = batch.iter().map(|_| Standing::Keyless).collect();
     for (at, item) in batch.iter().enumerate() {
@@ -183,22 +210,17 @@ fn new_inbox(delivery: &Delivery) -> Option<NewInbox> {
     })
 }
 
-/// Messages of local sources that this unit decides for good.
+/// Messages that live in the same database and that this unit decides for good: settled in the same transaction.
 fn settled(batch: &[Item], fates: &[Fate]) -> Vec<(LocalId, LeaseToken)> {
-    let mut decided: HashMap<LocalId, usize> = HashMap::new();
+    let mut decided: HashMap<Receipt, (&Settle, usize)> = HashMap::new();
     for (item, fate) in batch.iter().zip(fates) {
         if let (Fate::Decided(_), Some(settle)) = (fate, &item.delivery.origin.settle) {
-            *decided.entry(settle.id).or_default() += 1;
+            decided.entry(settle.receipt).or_insert((settle, 0)).1 += 1;
         }
     }
-    let mut messages: Vec<_> = batch
-        .iter()
-        .filter_map(|item| item.delivery.origin.settle.as_ref())
-        .filter(|settle| decided.get(&settle.id).is_some_and(|n| settle.is_done_by(*n)))
-        .map(|settle| (settle.id, settle.token))
-        .collect();
+    let done = decided.into_values().filter(|(settle, n)| settle.is_done_by(*n));
+    let mut messages: Vec<_> = done.filter_map(|(settle, _)| settle.receipt.local()).collect();
     messages.sort_unstable_by_key(|(id, _)| *id);
-    messages.dedup();
     messages
 }
 
@@ -288,7 +310,8 @@ impl Round<'_> {
             // A look-up's knowledge never makes a key first: `stand` has sent it away.
             Ran::Known => return Ok(false),
             Ran::Over(attempted) => attempted.clone(),
-            Ran::Inside if self.began.elapsed() > self.lane.tenant.settings.unit_time_max => {
+            // One runs in any case: a unit that waited long for its right to write must not come to nothing.
+            Ran::Inside if !self.ends.is_empty() && self.began.elapsed() > self.lane.tenant.settings.unit_time_max => {
                 self.undecided.push(at);
                 return Ok(false);
             }
@@ -315,10 +338,13 @@ impl Round<'_> {
             fates.push(match &self.standings[at] {
                 Standing::Lost => Fate::Lost,
                 Standing::Reborn => Fate::Again,
-                Standing::Keyless => {
-                    let Ran::Refused(failure) = &item.ran else { return Err(illegal("an item without a key has run")) };
-                    Fate::Decided(marks.keyless(&item.delivery, failure))
-                }
+                Standing::Keyless => match (&item.ran, item.delivery.claim) {
+                    (Ran::Refused(failure), None) => Fate::Decided(marks.keyless(&item.delivery, failure)),
+                    (Ran::Refused(_), Some(_)) => return Err(illegal("a claim has no key")),
+                    (Ran::Unrun(_) | Ran::Known | Ran::Inside | Ran::Over(_), _) => {
+                        return Err(illegal("an item without a key has run"));
+                    }
+                },
                 Standing::Known(row) => {
                     let equal = item.delivery.equals(row, &self.lane.tenant.identify_limits());
                     let happening = if equal { Happening::DeliveredEqual } else { Happening::DeliveredOther };

@@ -50,7 +50,7 @@ pub struct Inspection {
     pub run_time_ms_max: Option<u64>,
     /// Counted attempts before an event is dead; `None`: the operator's default.
     pub attempts_max: Option<u32>,
-    /// Seconds from the first failure after which an event is dead; `None`: the operator's default.
+    /// Seconds from the first receipt after which an event is dead; `None`: the operator's default.
     pub deadline_s: Option<u64>,
     /// Functions of the host that its code can call, by interface.
     pub imports: BTreeMap<String, Vec<String>>,

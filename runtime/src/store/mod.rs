@@ -10,6 +10,7 @@
 mod error;
 mod message_codec;
 mod rows;
+#[cfg(feature = "embedded")]
 pub mod sqlite;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -115,8 +116,11 @@ pub trait Store: Send + Sync {
     /// Lengthens the leases that carry one of these tokens.
     async fn local_renew(&self, tokens: &[LeaseToken], lease: Duration) -> Result<(), StoreError>;
 
-    /// When the next parked row or delayed local message becomes due (database clock), if any.
-    async fn next_due_us(&self) -> Result<Option<i64>, StoreError>;
+    /// Deletes settled messages under their tokens, outside a unit of work; those that are no longer ours are left.
+    async fn local_settle(&self, messages: &[(LocalId, LeaseToken)]) -> Result<(), StoreError>;
+
+    /// Handlers with parked rows that wait for a time, each with the earliest such time (database clock).
+    async fn held_due(&self) -> Result<Vec<(HandlerId, i64)>, StoreError>;
 
     /// Takes up to `max` due parked rows of a handler under a lease, oldest due first.
     async fn held_claim(
@@ -229,6 +233,15 @@ pub trait UnitOfWork: Send {
 
     /// Undoes all of it.
     async fn rollback(self: Box<Self>) -> Result<(), StoreError>;
+}
+
+/// How a process uses a tenant's database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// `oncebox run`. On the embedded store the only one: leases of an earlier life are void.
+    Host,
+    /// A command beside a host, or without one.
+    Command,
 }
 
 /// Lanes that a store can use at the same time.

@@ -2,10 +2,7 @@
 
 use std::path::Path;
 
-use oncebox::store::{
-    Store, StoreError,
-    sqlite::{SqliteStore, Use},
-};
+use oncebox::store::{Store, StoreError, Use, sqlite::SqliteStore};
 use oncebox_core::{failure::Class, sql::TableKind, value::Value};
 
 use crate::bench::{Bench, LEASE, message, token_of};

@@ -194,18 +194,20 @@ pub(crate) async fn attempts_are_numbered_by_generation(bench: Bench) {
     assert_eq!(attempts[0].backtrace.as_deref(), Some("b"));
 }
 
-pub(crate) async fn the_next_due_time_is_the_earliest_of_all(bench: Bench) {
-    assert_eq!(bench.store.next_due_us().await.unwrap(), None);
+pub(crate) async fn one_question_tells_which_handlers_have_something_due_and_when(bench: Bench) {
+    assert_eq!(bench.store.held_due().await.unwrap(), []);
+    let other = bench.store.handler_ensure("other").await.unwrap();
     let dead = NewHeld { state: HeldState::Dead, due_us: Some(1), ..bench.new_held(1) };
     let person = NewHeld { due_us: None, ..bench.new_held(2) };
     bench.hold(&[dead, person]).await;
-    assert_eq!(bench.store.next_due_us().await.unwrap(), None);
-    bench.hold(&[NewHeld { due_us: Some(50), ..bench.new_held(3) }]).await;
-    assert_eq!(bench.store.next_due_us().await.unwrap(), Some(50));
-    let mut lane = bench.lane().await;
-    let mut unit = lane.begin().await.unwrap();
-    let local = oncebox::store::NewLocal { source: "s".into(), message: message(b""), hops: 0, due_us: 40 };
-    unit.local_insert(&[local]).await.unwrap();
-    unit.commit().await.unwrap();
-    assert_eq!(bench.store.next_due_us().await.unwrap(), Some(40));
+    assert_eq!(bench.store.held_due().await.unwrap(), []);
+    let due = |identity, handler, due_us| NewHeld { handler, due_us: Some(due_us), ..bench.new_held(identity) };
+    bench.hold(&[due(3, other, 70), due(4, bench.handler, 60), due(5, bench.handler, 50)]).await;
+    assert_eq!(bench.store.held_due().await.unwrap(), [(bench.handler, 50), (other, 70)]);
+    // What is claimed is due again at its lease's end.
+    let before = bench.store.now_us().await.unwrap();
+    bench.store.held_claim(bench.handler, 9, token_of(1), LEASE).await.unwrap();
+    let due = bench.store.held_due().await.unwrap();
+    assert_eq!((due.len(), due[0].0, due[1]), (2, bench.handler, (other, 70)));
+    assert!(due[0].1 >= before + 3_600_000_000, "{}", due[0].1);
 }

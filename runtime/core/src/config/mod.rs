@@ -199,7 +199,7 @@ pub struct HandlerRetry {
     pub factor: Option<f64>,
     /// Longest delay.
     pub delay_max: Option<Duration>,
-    /// From the first failure on.
+    /// From the first receipt on.
     pub deadline: Option<Duration>,
     /// Counted attempts of traps, limits and 1062.
     pub short_attempts_max: Option<u32>,

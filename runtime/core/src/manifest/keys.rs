@@ -334,7 +334,7 @@ pub(super) static LIMITS_SECTION: Section = Section {
 pub(super) static ATTEMPTS_MAX: Key<MaybeInteger<u32>> =
     Key { name: "attempts_max", shape: ATTEMPTS, means: "counted attempts before an event is dead" };
 pub(super) static DEADLINE_S: Key<MaybeInteger<u64>> =
-    Key { name: "deadline_s", shape: DEADLINE, means: "seconds from the first failure after which an event is dead" };
+    Key { name: "deadline_s", shape: DEADLINE, means: "seconds from the first receipt after which an event is dead" };
 
 /// Retry defaults.
 pub(super) static RETRY_SECTION: Section =

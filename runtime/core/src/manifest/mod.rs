@@ -207,7 +207,7 @@ pub struct Retry {
     /// Counted attempts before dead.
     #[serde(default)]
     pub attempts_max: Option<u32>,
-    /// Seconds from the first failure after which it is dead.
+    /// Seconds from the first receipt after which it is dead.
     #[serde(default)]
     pub deadline_s: Option<u64>,
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use oncebox_core::sql::{Catalogue, ForeignKey, ReferentialAction, TableFacts, TableKind};
-use sqlx::{AssertSqlSafe, Executor as _, Row as _, SqlStr, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Row as _, SqlStr, SqliteConnection};
 
 use super::errors::{statement_error, store_error};
 use crate::store::{StatementError, StoreError};
@@ -89,6 +89,8 @@ fn action(text: &str) -> ReferentialAction {
 
 /// Lets SQLite compile the text, as the lanes will: unknown tables, columns and functions are found here.
 pub(super) async fn prepare(connection: &mut SqliteConnection, sql: &str) -> Result<(), StatementError> {
+    // A statement that was compiled before the tables changed would be given out of the cache as it was.
+    connection.clear_cached_statements().await.map_err(|error| statement_error(&error))?;
     let text: SqlStr = sqlx::SqlSafeStr::into_sql_str(AssertSqlSafe(Arc::<str>::from(sql)));
     connection.prepare(text).await.map(|_| ()).map_err(|error| statement_error(&error))
 }

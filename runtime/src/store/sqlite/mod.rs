@@ -47,17 +47,8 @@ use tokio::sync::{Mutex, watch as tokio_watch};
 use self::errors::{away, open_error};
 use super::{
     ClaimedRow, Deployment, DeploymentId, DeploymentOffer, Gauges, HandlerId, HeldFilter, HeldId, HeldRow, HeldStory,
-    KeyStory, Lane, LaneCount, LocalMessage, StatementError, Store, StoreError, StoredRule,
+    KeyStory, Lane, LaneCount, LocalId, LocalMessage, StatementError, Store, StoreError, StoredRule, Use,
 };
-
-/// How a process uses the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
-    /// `oncebox run`: the only one; leases of an earlier life are void.
-    Host,
-    /// A command beside a host, or without one.
-    Command,
-}
 
 /// One SQLite file.
 pub struct SqliteStore {
@@ -252,8 +243,12 @@ impl Store for SqliteStore {
         queues::local_renew(&mut *self.admin.lock().await, tokens, lease).await
     }
 
-    async fn next_due_us(&self) -> Result<Option<i64>, StoreError> {
-        queues::next_due_us(&mut *self.admin.lock().await).await
+    async fn local_settle(&self, messages: &[(LocalId, LeaseToken)]) -> Result<(), StoreError> {
+        queues::local_settle(&mut *self.admin.lock().await, messages).await.map(|_| ())
+    }
+
+    async fn held_due(&self) -> Result<Vec<(HandlerId, i64)>, StoreError> {
+        queues::held_due(&mut *self.admin.lock().await).await
     }
 
     async fn held_claim(

@@ -111,15 +111,40 @@ pub(super) async fn local_renew(
     tx.commit().await.map_err(wrap)
 }
 
-pub(super) async fn next_due_us(connection: &mut SqliteConnection) -> Result<Option<i64>, StoreError> {
-    sqlx::query(
-        "SELECT min(due) FROM (
-           SELECT min(due_at) AS due FROM ob_held WHERE state = 0 UNION ALL SELECT min(due_at) FROM ob_local)",
+/// The answer names those that were no longer ours.
+pub(super) async fn local_settle(
+    connection: &mut SqliteConnection,
+    messages: &[(LocalId, LeaseToken)],
+) -> Result<Vec<LocalId>, StoreError> {
+    let mut lost = Vec::new();
+    for (id, token) in messages {
+        let done = sqlx::query("DELETE FROM ob_local WHERE local_id = ? AND lease_token = ?")
+            .bind(id.0)
+            .bind(token.as_bytes())
+            .execute(&mut *connection)
+            .await
+            .map_err(|error| store_error("local settle", &error))?;
+        if done.rows_affected() != 1 {
+            lost.push(*id);
+        }
+    }
+    Ok(lost)
+}
+
+pub(super) async fn held_due(connection: &mut SqliteConnection) -> Result<Vec<(HandlerId, i64)>, StoreError> {
+    let wrap = |error| store_error("held due", &error);
+    // One step into the index a handler, however many rows are parked.
+    let rows = sqlx::query(
+        "SELECT handler_id, due_at FROM (
+           SELECT h.handler_id, (SELECT min(p.due_at) FROM ob_held AS p
+             WHERE p.handler_id = h.handler_id AND p.state = 0) AS due_at
+           FROM ob_handler AS h)
+         WHERE due_at IS NOT NULL ORDER BY handler_id",
     )
-    .fetch_one(connection)
+    .fetch_all(connection)
     .await
-    .and_then(|row| row.try_get(0))
-    .map_err(|error| store_error("next due", &error))
+    .map_err(wrap)?;
+    rows.iter().map(|row| Ok((HandlerId(row.try_get(0)?), row.try_get(1)?))).collect::<Result<_, _>>().map_err(wrap)
 }
 
 pub(super) async fn held_claim(
@@ -143,26 +168,28 @@ pub(super) async fn held_claim(
            SELECT held_id FROM ob_held WHERE handler_id = ?3 AND state = 0 AND due_at <= ",
         now_us!(),
         "
-           ORDER BY due_at, held_id LIMIT ?4)"
+           ORDER BY due_at, held_id LIMIT ?4)
+         RETURNING held_id"
     );
-    sqlx::query(claim)
+    let taken = sqlx::query(claim)
         .bind(token.as_bytes())
         .bind(micros(lease))
         .bind(handler.0)
         .bind(count(max))
-        .execute(&mut *tx)
+        .fetch_all(&mut *tx)
         .await
         .map_err(wrap)?;
+    let taken: Vec<i64> = taken.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(wrap)?;
     let rows = sqlx::query(
         "SELECT h.held_id, h.business_key, h.fingerprint, h.rule_id, h.attempts, h.attempts_short, h.generation,
            h.source, h.hops, h.received_at, b.headers, b.payload
-         FROM ob_held AS h
+         FROM json_each(?) AS taken
+         JOIN ob_held AS h ON h.held_id = taken.value
          JOIN ob_body AS b ON b.held_id = h.held_id
            AND b.revision = (SELECT max(revision) FROM ob_body WHERE held_id = h.held_id)
-         WHERE h.handler_id = ? AND h.lease_token = ? ORDER BY h.held_id",
+         ORDER BY h.held_id",
     )
-    .bind(handler.0)
-    .bind(token.as_bytes())
+    .bind(serde_json::to_string(&taken).unwrap_or_default())
     .fetch_all(&mut *tx)
     .await
     .map_err(wrap)?;

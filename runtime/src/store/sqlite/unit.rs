@@ -11,7 +11,7 @@ use oncebox_core::{
 };
 use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 
-use super::{admin, errors::store_error, held, statements};
+use super::{admin, errors::store_error, held, queues, statements};
 use crate::store::{
     HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
     OutboxRow, QueryAnswer, RuleId, Savepoint, StatementError, StoreError, UnitOfWork, encode_headers,
@@ -294,19 +294,7 @@ impl UnitOfWork for SqliteUnit<'_> {
     }
 
     async fn local_settle(&mut self, messages: &[(LocalId, LeaseToken)]) -> Result<Vec<LocalId>, StoreError> {
-        let mut lost = Vec::new();
-        for (id, token) in messages {
-            let done = sqlx::query("DELETE FROM ob_local WHERE local_id = ? AND lease_token = ?")
-                .bind(id.0)
-                .bind(token.as_bytes())
-                .execute(&mut self.lane.connection)
-                .await
-                .map_err(|error| store_error("local settle", &error))?;
-            if done.rows_affected() != 1 {
-                lost.push(*id);
-            }
-        }
-        Ok(lost)
+        queues::local_settle(&mut self.lane.connection, messages).await
     }
 
     async fn held_insert(&mut self, rows: &[NewHeld]) -> Result<Vec<HeldId>, StoreError> {

@@ -125,7 +125,7 @@ pub(crate) static DELAY_MS_MAX: Key<MaybeInteger<u64>> = Key {
 pub(crate) static DEADLINE_S: Key<MaybeInteger<u64>> = Key {
     name: "deadline_s",
     shape: MaybeInteger { absent: "the manifest's, else `86_400`", ..DEADLINE },
-    means: "seconds from the first failure after which an event is dead",
+    means: "seconds from the first receipt after which an event is dead",
 };
 pub(crate) static SHORT_ATTEMPTS_MAX: Key<MaybeInteger<u32>> = Key {
     name: "short_attempts_max",

@@ -1,0 +1,14 @@
+//! The generated pages of `docs/reference/` that need the whole host; those of the decisions are checked in
+//! `oncebox-core`. `cargo bless` runs these tests to rewrite the pages, by the words `is_up_to_date` in their names.
+
+use oncebox_tests::page::assert_up_to_date;
+
+#[test]
+fn the_page_of_the_metrics_is_up_to_date() {
+    assert_up_to_date("metrics.md", &oncebox::metrics::reference());
+}
+
+#[test]
+fn the_page_of_the_command_line_is_up_to_date() {
+    assert_up_to_date("cli.md", &oncebox::cli::reference());
+}

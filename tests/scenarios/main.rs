@@ -1,0 +1,16 @@
+//! Stories from end to end, with the real `oncebox` process and a database of its own for each.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
+mod alone;
+mod chain;
+mod crash;
+mod deploy;
+mod hostile;
+mod latency;
+mod parked;
+mod routes;
+mod schema;
+mod stop;
+mod support;
+mod tenants;

@@ -1,0 +1,88 @@
+//! A connection whose next COMMIT fails, before or after the database has done it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use oncebox::store::{
+    HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
+    OutboxRow, QueryAnswer, Savepoint, StatementError, StoreError, UnitOfWork,
+};
+use oncebox_core::{
+    ids::{BootId, LeaseToken},
+    life::Verdict,
+    value::Value,
+};
+
+/// How the next COMMIT fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Commit {
+    /// The database never got it.
+    NotDone,
+    /// It is done, its answer is lost.
+    AnswerLost,
+}
+
+pub(crate) struct FaultyLane {
+    pub(crate) inner: Box<dyn Lane>,
+    pub(crate) commit: Commit,
+}
+
+#[async_trait]
+impl Lane for FaultyLane {
+    async fn inbox_look_up(&mut self, keys: &[InboxKey]) -> Result<Vec<InboxRow>, StoreError> {
+        self.inner.inbox_look_up(keys).await
+    }
+
+    async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError> {
+        Ok(Box::new(FaultyUnit { inner: self.inner.begin().await?, commit: self.commit }))
+    }
+}
+
+struct FaultyUnit<'a> {
+    inner: Box<dyn UnitOfWork + 'a>,
+    commit: Commit,
+}
+
+macro_rules! passed_on {
+    ($($verb:ident($($name:ident: $type:ty),*) -> $answer:ty;)*) => {
+        #[async_trait]
+        impl UnitOfWork for FaultyUnit<'_> {
+            $(async fn $verb(&mut self, $($name: $type),*) -> $answer {
+                self.inner.$verb($($name),*).await
+            })*
+
+            async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+                match self.commit {
+                    Commit::NotDone => self.inner.rollback().await?,
+                    Commit::AnswerLost => self.inner.commit().await?,
+                }
+                Err(StoreError::Away { message: "the answer to COMMIT is lost".into() })
+            }
+
+            async fn rollback(self: Box<Self>) -> Result<(), StoreError> {
+                self.inner.rollback().await
+            }
+        }
+    };
+}
+
+passed_on! {
+    now_us() -> Result<i64, StoreError>;
+    inbox_insert(token: LeaseToken, rows: &[NewInbox]) -> Result<Vec<InboxRow>, StoreError>;
+    inbox_lock(keys: &[InboxKey]) -> Result<Vec<Option<InboxRow>>, StoreError>;
+    inbox_delete(token: LeaseToken, keys: &[InboxKey]) -> Result<(), StoreError>;
+    inbox_mark(marks: &[InboxMark]) -> Result<(), StoreError>;
+    held_lock(claims: &[(HeldId, LeaseToken)]) -> Result<Vec<bool>, StoreError>;
+    savepoint(name: Savepoint) -> Result<(), StoreError>;
+    rollback_to(name: Savepoint) -> Result<(), StoreError>;
+    release(name: Savepoint) -> Result<(), StoreError>;
+    staged_write(sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError>;
+    query(sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError>;
+    outbox_insert(rows: &[OutboxRow]) -> Result<(), StoreError>;
+    local_insert(rows: &[NewLocal]) -> Result<(), StoreError>;
+    local_settle(messages: &[(LocalId, LeaseToken)]) -> Result<Vec<LocalId>, StoreError>;
+    held_insert(rows: &[NewHeld]) -> Result<Vec<HeldId>, StoreError>;
+    held_mark(marks: &[HeldMark]) -> Result<(), StoreError>;
+    attempt_insert(rows: &[NewAttempt]) -> Result<(), StoreError>;
+    tally_add(boot: BootId, lane: u16, counts: &[(HandlerId, Verdict, u64)]) -> Result<(), StoreError>;
+}

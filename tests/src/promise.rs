@@ -1,0 +1,119 @@
+//! Holds a tenant's tables against the promise, where the probe `ledger` serves the handlers.
+//!
+//! Each rule is a query for the rows that break it, so that a failure shows them.
+
+use std::fmt::Write as _;
+
+use crate::{database::Database, feed::Feed};
+
+/// `effect`: inbox rows beside what their events left behind. `books`: a handler's verdicts as the lanes counted them.
+const VIEWS: &str = "
+  WITH effect AS (
+    SELECT h.name AS handler, i.business_key AS key, i.state,
+      (SELECT count(*) FROM ledger AS l WHERE l.handler = h.name AND l.entry = CAST(i.business_key AS TEXT)) AS entries,
+      (SELECT count(*) FROM ob_outbox AS o
+        WHERE o.handler_id = i.handler_id AND o.business_key = i.business_key) AS sent
+    FROM ob_inbox AS i JOIN ob_handler AS h USING (handler_id)),
+  tally AS (SELECT handler_id, verdict, sum(n) AS n FROM ob_tally GROUP BY handler_id, verdict),
+  books AS (
+    SELECT h.name AS handler, h.handler_id,
+      coalesce((SELECT n FROM tally AS t WHERE t.handler_id = h.handler_id AND verdict = 0), 0) AS applied,
+      coalesce((SELECT n FROM tally AS t WHERE t.handler_id = h.handler_id AND verdict = 1), 0) AS duplicate,
+      coalesce((SELECT n FROM tally AS t WHERE t.handler_id = h.handler_id AND verdict = 2), 0) AS conflict,
+      coalesce((SELECT n FROM tally AS t WHERE t.handler_id = h.handler_id AND verdict = 3), 0) AS skipped,
+      coalesce((SELECT n FROM tally AS t WHERE t.handler_id = h.handler_id AND verdict = 5), 0) AS dead,
+      (SELECT count(*) FROM ob_inbox AS i WHERE i.handler_id = h.handler_id AND state = 0) AS inbox_applied,
+      (SELECT count(*) FROM ob_inbox AS i WHERE i.handler_id = h.handler_id AND state = 1) AS inbox_skipped,
+      (SELECT count(*) FROM ob_inbox AS i WHERE i.handler_id = h.handler_id AND state = 3) AS inbox_dead,
+      (SELECT coalesce(sum(duplicates), 0) FROM ob_inbox AS i WHERE i.handler_id = h.handler_id) AS inbox_again,
+      (SELECT coalesce(sum(times), 0) FROM ob_held AS x WHERE x.handler_id = h.handler_id AND state = 2) AS conflicts,
+      (SELECT coalesce(sum(times), 0) FROM ob_held AS x WHERE x.handler_id = h.handler_id AND state = 4) AS letters
+    FROM (SELECT handler_id, name FROM ob_handler UNION ALL SELECT 0, '-') AS h)
+";
+
+/// Name of the rule, and the query for the rows that break it.
+const RULES: [(&str, &str); 8] = [
+    (
+        "applied once or not at all: inbox row, ledger and outbox agree",
+        "SELECT handler || ' ' || quote(key) || ': state ' || state || ', ' || entries || ' entries, ' || sent || ' sent'
+         FROM effect WHERE entries <> (state = 0) OR sent <> (state = 0)",
+    ),
+    (
+        "no entry without an inbox row",
+        "SELECT l.handler || ' ' || quote(l.entry) || ' by event ' || l.event_id FROM ledger AS l
+         WHERE NOT EXISTS (SELECT 1 FROM effect AS e WHERE e.handler = l.handler AND CAST(e.key AS TEXT) = l.entry)",
+    ),
+    (
+        "no outgoing event without an inbox row",
+        "SELECT o.event_id || ' of ' || quote(o.business_key) FROM ob_outbox AS o WHERE NOT EXISTS (
+           SELECT 1 FROM ob_inbox AS i WHERE i.handler_id = o.handler_id AND i.business_key = o.business_key)",
+    ),
+    (
+        "the counter is the ledger's sum",
+        "SELECT c.handler || ': n ' || c.n || ', total ' || c.total FROM counter AS c
+         WHERE (c.n, c.total) <> (SELECT count(*), coalesce(sum(amount), 0) FROM ledger WHERE handler = c.handler)",
+    ),
+    (
+        "a parked or dead key has one open held row in that state, any other key has none",
+        "SELECT h.name || ' ' || quote(i.business_key) || ': state ' || i.state FROM ob_inbox AS i
+         JOIN ob_handler AS h USING (handler_id)
+         WHERE coalesce((SELECT group_concat(x.state) FROM ob_held AS x WHERE x.handler_id = i.handler_id
+             AND x.business_key = i.business_key AND x.state IN (0, 1)), '-')
+           <> CASE i.state WHEN 2 THEN '0' WHEN 3 THEN '1' ELSE '-' END",
+    ),
+    (
+        "applied, skipped and dead in the books are rows",
+        "SELECT handler || ': applied ' || applied || ' of ' || inbox_applied || ', skipped ' || skipped || ' of '
+           || inbox_skipped || ', dead ' || dead || ' of ' || (inbox_dead + letters) FROM books
+         WHERE (applied, dead) <> (inbox_applied, inbox_dead + letters)
+           OR (skipped <> inbox_skipped AND handler_id <> 0) -- without a handler: what its source ignores",
+    ),
+    (
+        "duplicates and conflicts in the books are counted on the keys' rows",
+        "SELECT handler || ': ' || duplicate || ' + ' || conflict || ' of ' || inbox_again FROM books
+         WHERE duplicate + conflict <> inbox_again",
+    ),
+    (
+        "conflicts in the books are sightings on conflict rows",
+        "SELECT handler || ': ' || conflict || ' of ' || conflicts FROM books WHERE conflict <> conflicts",
+    ),
+];
+
+/// Checks every rule; for a database that is in use as well, since what belongs together is committed together.
+///
+/// # Panics
+/// One is broken; the message shows its rows.
+#[track_caller]
+pub fn check_promise(database: &Database) {
+    let mut broken = String::new();
+    for (rule, query) in RULES {
+        let rows = database.lines(&format!("{VIEWS} {query}"));
+        if !rows.is_empty() {
+            let shown = rows.iter().take(20).map(|row| format!("\n    {row}")).collect::<String>();
+            let _ = write!(broken, "\n  {rule}: broken by {} rows{shown}", rows.len());
+        }
+    }
+    assert!(broken.is_empty(), "{broken}");
+}
+
+/// Checks that every message of a feed was decided, once, by the one handler that it was for.
+///
+/// # Panics
+/// A key is missing or has another end, or a message was counted twice or not at all.
+#[track_caller]
+pub fn check_feed(database: &Database, handler: &str, feed: &Feed) {
+    let found = database.lines(&format!(
+        "SELECT CAST(i.business_key AS TEXT) || ' ' || i.state FROM ob_inbox AS i JOIN ob_handler AS h USING (handler_id)
+         WHERE h.name = '{handler}' ORDER BY 1"
+    ));
+    let mut expected: Vec<String> = feed.keys.iter().map(|(key, end)| format!("{key} {}", end.state())).collect();
+    expected.sort();
+    let lost: Vec<_> = expected.iter().filter(|line| found.binary_search(line).is_err()).collect();
+    let odd: Vec<_> = found.iter().filter(|line| expected.binary_search(line).is_err()).collect();
+    assert!(lost.is_empty() && odd.is_empty(), "not as expected: {lost:?}, but {odd:?}");
+    let counted = |column: &str| database.number(&format!("{VIEWS} SELECT sum({column}) FROM books"));
+    let expected = [feed.keys.len(), feed.again, feed.poison].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
+    let inbox = database.number("SELECT count(*) FROM ob_inbox");
+    assert_eq!([inbox, counted("inbox_again"), counted("letters")], expected, "keys, seen again, poison letters");
+    assert_eq!(database.number("SELECT count(*) FROM ob_local"), 0, "messages that nobody has decided");
+}
