@@ -6,10 +6,7 @@ use oncebox_tests::wat::{source, wat_component};
 
 use oncebox::{
     host::admission::{Place, admit},
-    store::{
-        Store as _,
-        sqlite::{SqliteStore, Use},
-    },
+    store::{Store as _, Use, sqlite::SqliteStore},
 };
 
 use super::stage::{CONFIG, MANIFEST, SCHEMA, count, module, shop, with};

@@ -1,9 +1,6 @@
 //! A plugin's lines in the log, and what no log may hold.
 
-use oncebox::store::{
-    Store as _,
-    sqlite::{SqliteStore, Use},
-};
+use oncebox::store::{Store as _, Use, sqlite::SqliteStore};
 use oncebox_tests::wat::wat_component;
 
 use super::stage::{CONFIG, MANIFEST, json, shop, shop_with, with};

@@ -32,6 +32,7 @@ macro_rules! failure_codes {
 failure_codes! {
     Infrastructure {
         "no-instance" "no instance of the sandbox is free" "raise host.limits.instances_max, or add a host"
+        "engine-closed" "the host is ending" "nothing: it is run again"
         "no-query-port" "the lane of the open unit of work is gone" "nothing: it is run again"
         "database-away" "the tenant's database is away, busy, full or read-only" "bring it back; nothing is counted"
     }
@@ -40,6 +41,9 @@ failure_codes! {
     }
     Unrun {
         "slow-backlog" "a slow handler has too many events waiting; this one was put aside without a run" "make the handler faster; it runs when its turn comes"
+    }
+    GuestRetry {
+        "guest-retry" "the plugin asked for another attempt" "see the attempt's message, which is the plugin's own"
     }
     Mismatch {
         "rows-mismatch" "a statement matched another number of rows than the manifest expects" "see which row is missing; the manifest says whether that rejects (the default) or is tried again"
@@ -97,6 +101,7 @@ failure_codes! {
         "unknown-config" "the configuration value is not in the manifest" "declare it under [config]"
         "event-type" "the emitted event's type is empty, or not one that the destination declares" "mend event_types of the destination in the manifest"
         "ordering-key" "the emitted event's ordering key is missing, not declared, or too long" "make `ordering` of the destination in the manifest and the call agree"
+        "reject-code" "the plugin rejected with a code that is not of [a-z0-9-]{1,64}" "give it such a code"
         "component-abi" "the plugin's bindings broke the rules of the component model" "build it with current bindings"
         "malformed-value" "the plugin answered something that the host does not understand" "build it with current bindings"
     }
