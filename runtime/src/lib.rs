@@ -10,5 +10,6 @@ pub mod host;
 pub mod metrics;
 pub mod module;
 pub mod plugin;
+pub mod reference;
 pub mod source;
 pub mod store;

@@ -1,6 +1,7 @@
 //! What the tests of Oncebox have in common.
 
 pub mod checker;
+pub mod command;
 pub mod database;
 pub mod feed;
 pub mod host;

@@ -8,6 +8,7 @@ pub mod decimal;
 mod document;
 pub mod envelope;
 pub mod failure;
+pub mod failure_code;
 pub mod fingerprint;
 pub mod identify;
 pub mod ids;

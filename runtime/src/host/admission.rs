@@ -82,8 +82,6 @@ impl std::error::Error for Refused {}
 /// The checks of a module against the configuration; those of its texts are the SQL gate's [`sql::Rule`].
 #[derive(Debug, Clone, Copy)]
 pub enum Check {
-    /// The version of the contract.
-    Contract,
     /// What this oncebox does not do yet.
     Ordering,
     /// The rule, overrides included.
@@ -103,9 +101,6 @@ pub enum Check {
 }
 
 codes! { Check {
-    Contract "contract" Refused
-        "the module needs a newer contract than this host has"
-        "use a newer oncebox"
     Ordering "ordering" Refused
         "the manifest asks for an order that this oncebox does not keep yet"
         "remove the key; a version guard in the SQL keeps older facts from overwriting newer ones"
@@ -143,8 +138,6 @@ pub enum AdmissionError {
     Store(#[from] StoreError),
 }
 
-/// The versions of the contract that this host serves.
-const CONTRACTS: [&str; 1] = ["1.0"];
 const RUN_TIME: Duration = Duration::from_secs(1);
 const MEMORY_BYTES: u64 = 16 << 20;
 
@@ -154,7 +147,7 @@ const MEMORY_BYTES: u64 = 16 << 20;
 /// [`AdmissionError::Refused`] with all reasons; [`AdmissionError::Store`] when the database could not be asked.
 pub async fn admit(place: Place<'_>, manifest: &Manifest, store: &dyn Store) -> Result<Admitted, AdmissionError> {
     let mut reasons = Vec::new();
-    contract(manifest, &mut reasons);
+    ordering(manifest, &mut reasons);
     routes(place, manifest, &mut reasons);
     let config = values(place, manifest, &mut reasons);
     let destinations = destinations(place, manifest, &mut reasons);
@@ -190,17 +183,7 @@ impl Place<'_> {
     }
 }
 
-fn contract(manifest: &Manifest, reasons: &mut Vec<Reason>) {
-    if !CONTRACTS.contains(&manifest.contract.as_str()) {
-        reasons.push(Reason {
-            code: Check::Contract.code(),
-            message: format!(
-                "contract: the module needs oncebox:handler {}, this host has {}; use a newer oncebox",
-                manifest.contract,
-                CONTRACTS.join(", ")
-            ),
-        });
-    }
+fn ordering(manifest: &Manifest, reasons: &mut Vec<Reason>) {
     if let Some(ordering) = &manifest.ordering {
         reasons.push(Reason {
             code: Check::Ordering.code(),

@@ -20,7 +20,7 @@ use super::{
     contract::{config, context, db, events, log, types},
     fault::Breach,
     limiter::MemoryLimiter,
-    lines::Lines,
+    lines::{Lines, Whose},
     random::{RANDOM_BYTES_MAX, RandomStream},
 };
 
@@ -107,7 +107,7 @@ impl Host {
 
     /// Writes what is left to say in the log.
     pub(super) fn close(&self) {
-        self.lines.close(&self.attempt.context.tenant, &self.attempt.context.handler);
+        self.lines.close(whose(&self.attempt));
     }
 
     /// What was kept, with the plugin's result.
@@ -327,10 +327,19 @@ impl config::Host for Host {
     }
 }
 
+fn whose(attempt: &Attempt) -> Whose<'_> {
+    let context = &attempt.context;
+    Whose {
+        tenant: &context.tenant,
+        handler: &context.handler,
+        key: &attempt.event.business_key,
+        attempt: context.attempt,
+    }
+}
+
 impl log::Host for Host {
     fn write(&mut self, level: log::Level, message: String, fields: Vec<(String, String)>) -> wasmtime::Result<()> {
-        let context = &self.attempt.context;
-        self.lines.write(&context.tenant, &context.handler, level, &message, &fields);
+        self.lines.write(whose(&self.attempt), level, &message, &fields);
         Ok(())
     }
 }

@@ -1,11 +1,21 @@
 //! The log lines of one run: bounded in number and length, and handed to tracing with target `plugin`.
 
+use oncebox_core::ids::shown;
 use tracing::{debug, error, info, trace, warn};
 
 use super::{contract::log::Level, text::tamed};
 
 /// Bytes of one line, fields included.
 const LINE_BYTES_MAX: usize = 1024;
+
+/// Whose lines they are; every line says so.
+#[derive(Clone, Copy)]
+pub(super) struct Whose<'a> {
+    pub(super) tenant: &'a str,
+    pub(super) handler: &'a str,
+    pub(super) key: &'a [u8],
+    pub(super) attempt: u32,
+}
 
 /// Counts the lines of a run and remembers what the plugin said last before it broke.
 pub(super) struct Lines {
@@ -21,14 +31,7 @@ impl Lines {
     }
 
     /// Writes one line, or counts it as dropped.
-    pub(super) fn write(
-        &mut self,
-        tenant: &str,
-        handler: &str,
-        level: Level,
-        message: &str,
-        fields: &[(String, String)],
-    ) {
+    pub(super) fn write(&mut self, whose: Whose<'_>, level: Level, message: &str, fields: &[(String, String)]) {
         let kept = self.written < self.lines_max;
         let is_error = matches!(level, Level::Error);
         if !kept {
@@ -40,7 +43,7 @@ impl Lines {
         let line = rendered(message, fields);
         if kept {
             self.written += 1;
-            speak(tenant, handler, level, &line);
+            speak(whose, level, &line);
         }
         // Also of a dropped line: a panic hook speaks last, after any flood.
         if is_error {
@@ -54,10 +57,11 @@ impl Lines {
     }
 
     /// Says, once, how many lines were dropped.
-    pub(super) fn close(&self, tenant: &str, handler: &str) {
+    pub(super) fn close(&self, whose: Whose<'_>) {
         if self.dropped > 0 {
-            let (dropped, lines_max) = (self.dropped, self.lines_max);
-            warn!(target: "plugin", tenant, handler, dropped, "log lines dropped, log_lines_max is {lines_max}");
+            let Whose { tenant, handler, key, attempt } = whose;
+            let (key, dropped, lines_max) = (shown(key), self.dropped, self.lines_max);
+            warn!(target: "plugin", %tenant, %handler, %key, attempt, dropped, "log lines dropped, log_lines_max is {lines_max}");
         }
     }
 }
@@ -76,13 +80,15 @@ fn rendered(message: &str, fields: &[(String, String)]) -> String {
     super::text::cut(line, LINE_BYTES_MAX)
 }
 
-fn speak(tenant: &str, handler: &str, level: Level, line: &str) {
+fn speak(whose: Whose<'_>, level: Level, line: &str) {
+    let Whose { tenant, handler, key, attempt } = whose;
+    let key = shown(key);
     match level {
-        Level::Trace => trace!(target: "plugin", tenant, handler, "{line}"),
-        Level::Debug => debug!(target: "plugin", tenant, handler, "{line}"),
-        Level::Info => info!(target: "plugin", tenant, handler, "{line}"),
-        Level::Warn => warn!(target: "plugin", tenant, handler, "{line}"),
-        Level::Error => error!(target: "plugin", tenant, handler, "{line}"),
+        Level::Trace => trace!(target: "plugin", %tenant, %handler, %key, attempt, "{line}"),
+        Level::Debug => debug!(target: "plugin", %tenant, %handler, %key, attempt, "{line}"),
+        Level::Info => info!(target: "plugin", %tenant, %handler, %key, attempt, "{line}"),
+        Level::Warn => warn!(target: "plugin", %tenant, %handler, %key, attempt, "{line}"),
+        Level::Error => error!(target: "plugin", %tenant, %handler, %key, attempt, "{line}"),
     }
 }
 
@@ -90,13 +96,15 @@ fn speak(tenant: &str, handler: &str, level: Level, line: &str) {
 mod tests {
     use super::*;
 
+    const WHOSE: Whose<'_> = Whose { tenant: "t", handler: "h", key: b"k", attempt: 1 };
+
     #[test]
     fn lines_over_the_limit_are_dropped_but_the_last_error_is_kept() {
         let mut lines = Lines::new(2);
         for number in 0..5 {
-            lines.write("t", "h", Level::Info, &format!("line {number}"), &[]);
+            lines.write(WHOSE, Level::Info, &format!("line {number}"), &[]);
         }
-        lines.write("t", "h", Level::Error, "panicked at src/lib.rs:1", &[("code".into(), "7".into())]);
+        lines.write(WHOSE, Level::Error, "panicked at src/lib.rs:1", &[("code".into(), "7".into())]);
         assert_eq!((lines.written, lines.dropped), (2, 4));
         assert_eq!(lines.last_error(), Some("panicked at src/lib.rs:1 code=7"));
     }
