@@ -123,7 +123,6 @@ impl Bench {
             boot: BootId([1; 16]),
             secret: [7; 32],
             parked: Notify::new(),
-            in_hand: Arc::new(()),
             sources: Sources::default(),
             health: Arc::new(Health::default()),
             metrics: Arc::new(Metrics::new().unwrap()),
