@@ -40,6 +40,6 @@ fn every_command_shows_an_example() {
     let folder = Folder::new("");
     for command in ["run", "build", "inspect", "check", "deploy", "migrate", "send", "trace", "dead", "tally"] {
         let help = folder.oncebox([command, "--help"]).done();
-        assert!(help.contains(&format!("Examples:\n  oncebox {command}")) || help.contains("\n  oncebox --"), "{help}");
+        assert!(help.contains(&format!("Examples:\n  oncebox {command}")), "{help}");
     }
 }

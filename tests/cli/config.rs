@@ -74,7 +74,7 @@ fn broken_toml_is_shown_where_it_breaks() {
 }
 
 #[test]
-fn a_tenant_may_stand_in_a_file_of_its_own_but_once() {
+fn a_tenant_that_stands_twice_is_refused_with_both_places() {
     let folder = shop();
     folder.write("tenants.d/shop.toml", "tables = []\n");
     let twice = folder.oncebox(["check", "config"]);

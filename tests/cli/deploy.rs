@@ -50,7 +50,7 @@ fn a_refused_module_leaves_no_trace_in_the_store() {
 }
 
 #[test]
-fn a_trap_in_the_dry_run_or_a_need_beyond_the_ceiling_is_refused() {
+fn a_need_beyond_the_ceiling_is_refused_and_names_the_setting() {
     let folder = shop_with(&format!("{CONFIG}limits = {{ memory_bytes_max = 65536 }}\n"));
     module(&folder, "probes/skip", &format!("{MANIFEST}\n[limits]\nmemory_bytes_max = 131072\n"));
     folder.oncebox(["deploy", "module.wasm", "shop/award"]).fails(

@@ -42,7 +42,7 @@ fn a_module_without_a_manifest_is_refused() {
 }
 
 #[test]
-fn a_module_for_another_contract_or_with_other_imports_is_refused() {
+fn a_module_for_another_contract_is_refused() {
     let folder = shop();
     let newer = oncebox_tests::wat::wat_component_of_version("2.0.0", &source("probes/skip"), MANIFEST);
     folder.write("newer.wasm", newer);

@@ -33,6 +33,7 @@ failure_codes! {
     Infrastructure {
         "no-instance" "no instance of the sandbox is free" "raise host.limits.instances_max, or add a host"
         "engine-closed" "the host is ending" "nothing: it is run again"
+        "run-broke" "a task of the host that held the run is gone" "nothing: it is run again; report it with the log"
         "no-query-port" "the lane of the open unit of work is gone" "nothing: it is run again"
         "database-away" "the tenant's database is away, busy, full or read-only" "bring it back; nothing is counted"
     }
