@@ -44,7 +44,8 @@ pub fn binary() -> &'static Path {
         };
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo);
-        build.args(["build", "-q", "-p", "oncebox", "--profile", name, "--target-dir"]);
+        // The features of the whole workspace: what `cargo test --workspace` has built is not built again.
+        build.args(["build", "-q", "--workspace", "--bin", "oncebox", "--profile", name, "--target-dir"]);
         build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
         assert!(build.status().unwrap().success(), "oncebox cannot be built");
         profile.join("oncebox")

@@ -92,9 +92,10 @@ impl Repo {
         Ok(names)
     }
 
-    /// Builds `oncebox` with the development profile, and returns where it is.
-    pub(crate) fn build_oncebox(&self, selection: &[&str]) -> Result<PathBuf> {
-        run(self.cargo(["build", "--locked", "--bin", "oncebox"]).args(selection))?;
+    /// Builds `oncebox` with the development profile, and returns where it is. The features of its dependencies are those
+    /// of the whole workspace, so that the demo, the tests and the checks share every one of them.
+    pub(crate) fn build_oncebox(&self) -> Result<PathBuf> {
+        run(&mut self.cargo(["build", "--locked", "--workspace", "--bin", "oncebox"]))?;
         Ok(self.target_dir()?.join("debug").join(format!("oncebox{}", std::env::consts::EXE_SUFFIX)))
     }
 }

@@ -133,8 +133,7 @@ fn unit(repo: &Repo, sum: &mut Sum) -> Result {
 
 fn guests(repo: &Repo, _: &mut Sum) -> Result {
     target::ensure_wasm(repo)?;
-    // With the features of the whole workspace, so that the tests' build finds everything done.
-    let oncebox = repo.build_oncebox(&["--workspace"])?;
+    let oncebox = repo.build_oncebox()?;
     let out = repo.target_dir()?.join("modules");
     std::fs::create_dir_all(&out).map_err(Failed::to(format!("make {}", out.display())))?;
     for plugin in repo.plugins()? {

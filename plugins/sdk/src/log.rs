@@ -1,4 +1,4 @@
-//! Lines for the host's log, which adds tenant and handler to each.
+//! Lines for the host's log, which adds tenant, handler, business key and attempt to each.
 //!
 //! ```no_run
 //! use oncebox_sdk::prelude::*;

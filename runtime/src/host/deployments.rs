@@ -123,7 +123,9 @@ impl Deployments {
                     self.failed.insert(deployment.id, version);
                     tracing::error!(tenant = %self.tenant.name, handler = %handler.name,
                         deployment = %deployment.id, %error, "cannot be served");
-                    if deployment.state == DeploymentState::Offered {
+                    // Where nothing serves, a table that is missing now may be made: then it is tried again, not refused.
+                    let mendable = matches!(error, Unready::Admission(_)) && handler.current().is_none();
+                    if deployment.state == DeploymentState::Offered && !mendable {
                         self.tenant.store.deployment_refuse(deployment, &error.to_string()).await?;
                     }
                     reason = Some(format!("deployment {} cannot be served: {error}", deployment.id));

@@ -28,7 +28,7 @@ pub(crate) fn demo(repo: &Repo, args: &[&str]) -> Result {
     let watch = Stopwatch::start();
     println!("== building oncebox and {} plugins", HANDLERS.len());
     target::ensure_wasm(repo)?;
-    let oncebox = repo.build_oncebox(&["-p", "oncebox"])?;
+    let oncebox = repo.build_oncebox()?;
     let mut stage = Stage::set(repo, oncebox, keep)?;
     stage.build_plugins(repo)?;
     println!("== built in {watch}");
