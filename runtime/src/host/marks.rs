@@ -107,7 +107,7 @@ impl Marks {
 
     /// A delivery whose key is there with another fingerprint.
     pub(super) fn conflict(&mut self, delivery: &Delivery, row: &InboxRow) {
-        let (Ok(identity), Target::Handler(handler, deployed)) = (&delivery.identity, &delivery.target) else { return };
+        let Ok(identity) = &delivery.identity else { return };
         let message = format!(
             "key {} is {} with fingerprint {}, this event has {}",
             identity.key,
@@ -116,19 +116,7 @@ impl Marks {
             identity.fingerprint
         );
         let why = Failure::new(Class::Conflict, "conflict", message);
-        let held = NewHeld {
-            identity: held_identity_of_key(&handler.name, &identity.key, &identity.fingerprint),
-            handler: handler.id,
-            state: HeldState::Conflict,
-            key: Some(identity.key.clone()),
-            due_us: None,
-            attempts: 0,
-            attempts_short: 0,
-            fingerprint: Some(identity.fingerprint),
-            rule: Some(deployed.rule_id),
-            deployment: None,
-            ..held_base(delivery, &why)
-        };
+        let held = held(delivery, HeldState::Conflict, None, Counted::default(), &why);
         self.held.push((held, None));
     }
 
@@ -191,19 +179,7 @@ impl Marks {
                 self.claims.push((mark, run));
             }
             (HeldChange::Hold(state), None, Some(failure)) => {
-                let held = NewHeld {
-                    identity: held_identity_of_key(&handler.name, &identity.key, &identity.fingerprint),
-                    handler: handler.id,
-                    state,
-                    key: Some(identity.key.clone()),
-                    due_us,
-                    attempts: counted.attempts,
-                    attempts_short: counted.attempts_short,
-                    fingerprint: Some(identity.fingerprint),
-                    rule: Some(deployed.rule_id),
-                    deployment: ran,
-                    ..held_base(delivery, failure)
-                };
+                let held = NewHeld { deployment: ran, ..held(delivery, state, due_us, counted, failure) };
                 self.held.push((held, run));
             }
         }
@@ -292,6 +268,26 @@ impl Marks {
             .collect();
         unit.attempt_insert(&attempts).await?;
         unit.tally_add(lane.tenant.boot, lane.number, &self.tally()).await
+    }
+}
+
+/// A row for an event that is held for the first time.
+fn held(delivery: &Delivery, state: HeldState, due_us: Option<i64>, counted: Counted, why: &Failure) -> NewHeld {
+    let base = held_base(delivery, why);
+    let (Ok(identity), Target::Handler(handler, deployed)) = (&delivery.identity, &delivery.target) else {
+        return base;
+    };
+    NewHeld {
+        identity: held_identity_of_key(&handler.name, &identity.key, &identity.fingerprint),
+        handler: handler.id,
+        state,
+        key: Some(identity.key.clone()),
+        due_us,
+        attempts: counted.attempts,
+        attempts_short: counted.attempts_short,
+        fingerprint: Some(identity.fingerprint),
+        rule: Some(deployed.rule_id),
+        ..base
     }
 }
 
