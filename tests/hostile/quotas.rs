@@ -66,7 +66,10 @@ async fn a_flood_of_log_lines_is_dropped_and_counted_and_costs_the_event_nothing
     let heard = heard.lock().unwrap();
     assert_eq!(heard.len(), 21, "{heard:#?}");
     assert_eq!(heard[0], "tenant=acme handler=points key=order:42 attempt=1 all is well");
-    assert_eq!(heard[20], "tenant=acme handler=points key=order:42 attempt=1 dropped=4980 log lines dropped, log_lines_max is 20");
+    assert_eq!(
+        heard[20],
+        "tenant=acme handler=points key=order:42 attempt=1 dropped=4980 log lines dropped, log_lines_max is 20"
+    );
 }
 
 /// Keeps the events of target `plugin`.
