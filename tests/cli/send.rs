@@ -30,3 +30,18 @@ fn a_source_or_a_file_that_is_not_there_is_not_found_and_makes_no_store() {
     assert_eq!(folder.files(), ["oncebox.toml", "schema.sql"]);
     folder.oncebox(["send", "shop/orders", "."]).fails(5, ["error[input-file]: cannot read .: Is a directory"]);
 }
+
+#[test]
+fn a_line_above_the_limit_is_refused_and_says_how_many_went_before() {
+    let folder = shop();
+    let mut lines = b"1\n".to_vec();
+    lines.extend(vec![b'x'; 4_194_304]);
+    folder.write("lines", &lines);
+    assert_eq!(folder.oncebox(["send", "shop/orders", "lines"]).done(), "shop/orders: 2 sent\n");
+    lines.push(b'x');
+    folder.write("lines", &lines);
+    let limit = "1 lines were sent, then: cannot read lines: the next line has more than 4194304 bytes \
+                 (host.limits.payload_bytes_max)";
+    folder.oncebox(["send", "shop/orders", "lines"]).fails(5, [limit]);
+    assert_eq!(count(&folder, "ob_local"), 3);
+}

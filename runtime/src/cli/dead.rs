@@ -49,8 +49,7 @@ async fn list(output: Output, config: &Path, args: &DeadListArgs) -> Result<Exit
         args.state.iter().map(|state| HeldState::from(*state)).collect()
     };
     let mut found = Vec::new();
-    for (name, settings) in opened.tenants(tenant)? {
-        let store = opened.store_made(name, settings).await?;
+    for (name, settings, store) in opened.stores_made(tenant).await? {
         let names: BTreeMap<HandlerId, String> =
             store.handlers().await?.into_iter().map(|(name, id)| (id, name)).collect();
         let id = match handler.map(|handler| (handler, names.iter().find(|(_, own)| *own == handler))) {

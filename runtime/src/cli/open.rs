@@ -96,6 +96,22 @@ impl Opened {
         }
     }
 
+    /// The stores of the tenants that a command asks about: of one, or of all that have a store yet.
+    pub(super) async fn stores_made(
+        &self,
+        only: Option<&str>,
+    ) -> Result<Vec<(&str, &config::Tenant, Arc<dyn Store>)>, Failed> {
+        let mut stores = Vec::new();
+        let tenants = self.tenants(only)?;
+        let some_made = tenants.iter().any(|(_, tenant)| self.made(tenant).is_some());
+        for (name, tenant) in tenants {
+            if self.made(tenant).is_some() || !some_made {
+                stores.push((name, tenant, self.store_made(name, tenant).await?));
+            }
+        }
+        Ok(stores)
+    }
+
     /// Opens a tenant's store to check something against it; one that is not there is made in the scratch folder.
     pub(super) async fn store_or_scratch(
         &self,

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{BufRead as _, BufReader, Read, stdin},
+    io::{BufRead as _, BufReader, Error, Read, stdin},
     path::Path,
 };
 
@@ -30,7 +30,7 @@ pub(super) async fn send(output: Output, config: &Path, args: &SendArgs) -> Resu
         return Err(Failed::new(Wrong::Source, message));
     }
     // Before the store is made: a wrong file name leaves nothing behind.
-    let mut lines = lines(&args.file)?;
+    let mut lines = lines(&args.file, opened.config.host.limits.payload_bytes_max)?;
     let store = opened.store(&args.source.tenant, tenant, Use::Command).await?;
     let mut sent = 0;
     let mut batch = Vec::new();
@@ -71,10 +71,11 @@ fn message(body: Vec<u8>, headers: &[(String, String)]) -> Message {
     }
 }
 
-type Lines = mpsc::Receiver<std::io::Result<Vec<u8>>>;
+type Lines = mpsc::Receiver<Result<Vec<u8>, Error>>;
 
-/// Reads lines on a thread of their own: a terminal or a pipe may be slow.
-fn lines(file: &Path) -> Result<Lines, Failed> {
+/// Reads lines on a thread of their own: a terminal or a pipe may be slow. A line above `bytes_max` ends it: the host
+/// would keep it as poison, and a file without lines must not fill the memory.
+fn lines(file: &Path, bytes_max: u64) -> Result<Lines, Failed> {
     let input: Box<dyn Read + Send> = if file == Path::new("-") {
         Box::new(stdin())
     } else {
@@ -85,11 +86,11 @@ fn lines(file: &Path) -> Result<Lines, Failed> {
         let mut input = BufReader::new(input);
         loop {
             let mut line = Vec::new();
-            let read = match input.read_until(b'\n', &mut line) {
+            let read = match input.by_ref().take(bytes_max.saturating_add(1)).read_until(b'\n', &mut line) {
                 Ok(0) => return,
                 Ok(_) => {
-                    line.pop_if(|last| *last == b'\n');
-                    Ok(line)
+                    let ended = line.pop_if(|last| *last == b'\n').is_some();
+                    if ended || line.len() as u64 <= bytes_max { Ok(line) } else { Err(too_long(bytes_max)) }
                 }
                 Err(error) => Err(error),
             };
@@ -102,7 +103,11 @@ fn lines(file: &Path) -> Result<Lines, Failed> {
     Ok(receiver)
 }
 
-fn unreadable(file: &Path, error: &std::io::Error) -> Failed {
+fn too_long(bytes_max: u64) -> Error {
+    Error::other(format!("the next line has more than {bytes_max} bytes (host.limits.payload_bytes_max)"))
+}
+
+fn unreadable(file: &Path, error: &Error) -> Failed {
     Failed::new(Wrong::InputFile, format!("cannot read {}: {error}", file.display()))
 }
 

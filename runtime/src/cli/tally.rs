@@ -25,8 +25,7 @@ struct Books {
 pub(super) async fn tally(output: Output, config: &Path, args: &TenantArgs) -> Result<Exit, Failed> {
     let opened = Opened::read(config)?;
     let mut tenants = BTreeMap::new();
-    for (name, settings) in opened.tenants(args.tenant.as_deref())? {
-        let store = opened.store_made(name, settings).await?;
+    for (name, settings, store) in opened.stores_made(args.tenant.as_deref()).await? {
         let mut books = books(store.as_ref()).await?;
         for source in settings.sources.keys() {
             books.waiting.entry(source.clone()).or_default();
