@@ -23,7 +23,10 @@ mod writes;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use oncebox_core::{config, ids::BootId};
@@ -231,22 +234,21 @@ impl Host {
         self.health.missing("host", "is stopping");
         let _ = self.stop.send(true);
         let tenants = std::mem::take(&mut *self.tenants.lock().unwrap_or_else(PoisonError::into_inner));
+        // What a queue lets go when it is closed counts too, also when the time is over before the lanes have ended.
+        let let_go = AtomicUsize::new(0);
+        let close = |queue: &Arc<LaneQueue<Work>>| {
+            let_go.fetch_add(queue.close(), Ordering::Relaxed);
+        };
         let drained = tokio::time::timeout(self.settings.drain_time, async {
             while self.takers.join_next().await.is_some() {}
-            let mut undecided = 0;
-            undecided += tenants.iter().flat_map(|t| &t.lanes).map(|queue| queue.close()).sum::<usize>();
+            tenants.iter().flat_map(|t| &t.lanes).for_each(close);
             while self.lanes.join_next().await.is_some() {}
-            undecided += tenants.iter().flat_map(|t| &t.slow_lanes).map(|queue| queue.close()).sum::<usize>();
+            tenants.iter().flat_map(|t| &t.slow_lanes).for_each(close);
             while self.slow_lanes.join_next().await.is_some() {}
-            undecided + waiting(&tenants)
         });
-        let ended = match drained.await {
-            Ok(undecided) => Ended { undecided, out_of_time: false },
-            Err(_) => {
-                let undecided = tenants.iter().map(|tenant| tenant.deliveries_in_hand()).sum();
-                Ended { undecided, out_of_time: true }
-            }
-        };
+        let out_of_time = drained.await.is_err();
+        let in_hand: usize = tenants.iter().map(|tenant| tenant.deliveries_in_hand()).sum();
+        let ended = Ended { undecided: let_go.load(Ordering::Relaxed) + in_hand, out_of_time };
         if !ended.out_of_time {
             for tenant in &tenants {
                 if let Err(error) = tenant.store.boot_end(self.boot).await {
@@ -257,10 +259,6 @@ impl Host {
         }
         ended
     }
-}
-
-fn waiting(tenants: &[Arc<Tenant>]) -> usize {
-    tenants.iter().flat_map(|tenant| tenant.lanes.iter().chain(&tenant.slow_lanes)).map(|queue| queue.len()).sum()
 }
 
 async fn bring_up(

@@ -1,7 +1,10 @@
 //! A lane's connection and its unit of work. SQLite has one writer: `BEGIN IMMEDIATE` takes that right at once, so
 //! that rows which are read here cannot change before the commit; the locks of other stores are plain reads here.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
 use oncebox_core::{
@@ -13,6 +16,7 @@ use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{admin, errors::store_error, held, queues, statements};
+use crate::clock;
 use crate::store::{
     HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
     OutboxRow, QueryAnswer, RuleId, Savepoint, StatementError, StoreError, UnitOfWork, encode_headers,
@@ -26,11 +30,21 @@ pub(super) struct SqliteLane {
     turns: Arc<Mutex<()>>,
     /// Ours while a unit is open.
     turn: Option<OwnedMutexGuard<()>>,
+    /// When the open unit got the right to write.
+    began: Option<Instant>,
+    /// The last unit was long: other processes must get a chance before the next one.
+    was_long: bool,
 }
+
+/// A unit that kept the right to write so long may have made other processes (`oncebox send`) wait.
+const LONG: Duration = Duration::from_millis(100);
+/// SQLite's waiters in other processes know no order, and look again after 100 ms at most
+/// (<https://www.sqlite.org/c3ref/busy_timeout.html>, `sqliteDefaultBusyCallback`): so long the right stays free.
+const PAUSE: Duration = Duration::from_millis(110);
 
 impl SqliteLane {
     pub(super) fn new(connection: SqliteConnection, turns: Arc<Mutex<()>>) -> Self {
-        Self { connection, open: false, turns, turn: None }
+        Self { connection, open: false, turns, turn: None, began: None, was_long: false }
     }
 }
 
@@ -43,8 +57,12 @@ impl Lane for SqliteLane {
 
     async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError> {
         self.clear().await?;
+        if std::mem::take(&mut self.was_long) {
+            tokio::time::sleep(PAUSE).await;
+        }
         let turn = self.turns.clone().lock_owned().await;
         self.run("BEGIN IMMEDIATE").await?;
+        self.began = Some(clock::monotonic());
         self.open = true;
         self.turn = Some(turn);
         Ok(Box::new(SqliteUnit { lane: self }))
@@ -72,6 +90,7 @@ impl SqliteLane {
     }
 
     fn is_over(&mut self) {
+        self.was_long = self.began.take().is_some_and(|began| began.elapsed() > LONG);
         self.open = false;
         self.turn = None;
     }
