@@ -93,6 +93,21 @@ fn garbage_is_one_letter_with_a_count_of_sightings() {
 }
 
 #[test]
+fn what_is_not_understood_is_settled_with_one_letter_however_many_handlers_take_everything() {
+    let plan = Plan { handlers: &[("a", SOON), ("b", SOON)], ..ONE };
+    let site = plan.site();
+    site.write("oncebox.toml", plan.config().replace("event_types = [\"entry\"]\n", ""));
+    let host = site.start().ready();
+    // CloudEvents forbids an empty id.
+    site.send("t/in", &[r#"{"specversion":"1.0","id":"","source":"/s","type":"entry"}"#]);
+    let database = site.database("t.db");
+    settled(&database, PATIENCE);
+    check_promise(&database);
+    assert_eq!(database.lines("SELECT handler_id || ' ' || state || ' ' || times FROM ob_held"), ["0 4 1"]);
+    host.stop();
+}
+
+#[test]
 fn six_keys_that_only_look_alike_are_six_facts() {
     let site = ONE.site();
     let host = site.start().ready();

@@ -58,7 +58,9 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
     let opened = envelope::open(&taken.message, rule, limits);
     let event_type = opened.as_ref().map_or("", |envelope| envelope.event_type.as_str());
     let handlers = source.intake().handlers(event_type);
-    let settle = Settle::new(taken.receipt, handlers.len().max(1), taken.permit);
+    // What was not understood is one delivery, for nobody, whatever a route would take.
+    let deliveries = if opened.is_ok() { handlers.len().max(1) } else { 1 };
+    let settle = Settle::new(taken.receipt, deliveries, taken.permit);
     let (envelope, poison) = match opened {
         Ok(envelope) => (Some(envelope), None),
         Err(poison) => (None, Some(Failure::from(poison))),
