@@ -9,7 +9,7 @@ use super::{
     choice::Program,
     folder::Folder,
     server::Server,
-    template::command,
+    template::{command, outside},
     version::{Maker, Version, program_version},
 };
 
@@ -65,13 +65,21 @@ fn with_version(server: Server, root: PathBuf, path: String) -> Option<Program> 
             let ours = if server == Server::Mysql { Maker::Mysql } else { Maker::Mariadb };
             (maker == ours).then_some(version)?
         }
-        Server::Rabbitmq => {
-            let ctl = program.path.replace("rabbitmq-server", "rabbitmqctl");
-            let home = ["HOME=/tmp".to_owned(), "LANG=C.UTF-8".to_owned()];
-            said(&command(&program, &home, &[&ctl, "version"]))?.trim().to_owned()
-        }
+        Server::Rabbitmq => rabbitmq_version(&outside(&program.root, &program.path))?,
     };
     Some(program)
+}
+
+/// RabbitMQ's version by the name of its folder: around the scripts in the archive of its makers, beside them in a
+/// package. To ask `rabbitmqctl` would start a port mapper of Erlang's that stays, on all interfaces.
+fn rabbitmq_version(script: &Path) -> Option<String> {
+    let script = script.canonicalize().ok()?;
+    let version = |name: &std::ffi::OsStr| Some(name.to_str()?.strip_prefix("rabbitmq_server-")?.to_owned());
+    let around = script.ancestors().filter_map(Path::file_name).find_map(version);
+    around.or_else(|| {
+        let beside = std::fs::read_dir(script.parent()?.parent()?.join("lib")).ok()?;
+        beside.filter_map(|entry| version(&entry.ok()?.file_name())).next()
+    })
 }
 
 fn said(words: &[String]) -> Option<String> {
@@ -79,4 +87,27 @@ fn said(words: &[String]) -> Option<String> {
     let output = Command::new(program).args(args).current_dir("/").stdin(Stdio::null()).stderr(Stdio::null()).output();
     let output = output.ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rabbitmqs_version_is_read_from_both_layouts() {
+        let base = std::env::temp_dir().join(format!("oncebox-programs-test-{}", std::process::id()));
+        let script = |path: &str| {
+            let path = base.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "").unwrap();
+            path
+        };
+        let archive = script("rabbitmq_server-4.1.2/sbin/rabbitmq-server");
+        assert_eq!(rabbitmq_version(&archive).as_deref(), Some("4.1.2"));
+        let package = script("usr/lib/rabbitmq/bin/rabbitmq-server");
+        assert_eq!(rabbitmq_version(&package), None);
+        script("usr/lib/rabbitmq/lib/rabbitmq_server-4.3.6/plugins/README");
+        assert_eq!(rabbitmq_version(&package).as_deref(), Some("4.3.6"));
+        std::fs::remove_dir_all(base).unwrap();
+    }
 }

@@ -47,6 +47,11 @@ pub(super) fn command(program: &Program, environment: &[String], words: &[&str])
     all
 }
 
+/// A path of a root, seen from outside of it; an empty root is the machine's own.
+pub(super) fn outside(root: &Path, path: &str) -> PathBuf {
+    if root.as_os_str().is_empty() { path.into() } else { root.join(path.trim_start_matches('/')) }
+}
+
 impl Template {
     /// As it stands in `servers.json`.
     pub(super) fn value(&self) -> Value {
@@ -89,11 +94,7 @@ impl<'a> Instance<'a> {
 
     /// Its home, seen from outside of the root.
     fn outside(&self) -> PathBuf {
-        self.template.root.join(self.home.trim_start_matches(if self.template.root.as_os_str().is_empty() {
-            ""
-        } else {
-            "/"
-        }))
+        outside(&self.template.root, &self.home)
     }
 
     /// Whether it has no data yet.
