@@ -123,6 +123,7 @@ impl Bench {
             event_time_us: Some(5),
             received_us: 1_000_000,
             body: Arc::new(message(b"first")),
+            place: None,
         }
     }
 

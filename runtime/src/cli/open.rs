@@ -125,9 +125,11 @@ impl Opened {
 
     /// The text that `store.schema` names.
     pub(super) fn schema(&self, tenant: &config::Tenant) -> Result<Option<String>, Failed> {
-        let config::Store::Sqlite { schema, .. } = &tenant.store;
         let read = |schema: &PathBuf| read(&self.folder.join(schema), "store.schema names it").map(|(_, text)| text);
-        schema.as_ref().map(read).transpose()
+        match &tenant.store {
+            config::Store::Sqlite { schema, .. } => schema.as_ref().map(read).transpose(),
+            config::Store::Mysql(_) => Ok(None),
+        }
     }
 
     /// The file of a tenant's store, if it is there.
@@ -161,8 +163,10 @@ async fn embedded(_path: &Path, _schema: Option<&str>, _usage: Use) -> Result<Ar
 }
 
 fn file_of(tenant: &config::Tenant) -> &Path {
-    let config::Store::Sqlite { path, .. } = &tenant.store;
-    path
+    match &tenant.store {
+        config::Store::Sqlite { path, .. } => path,
+        config::Store::Mysql(_) => Path::new(""),
+    }
 }
 
 /// The names that a message offers in place of a wrong one.

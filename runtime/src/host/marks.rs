@@ -335,6 +335,7 @@ fn held_base(delivery: &Delivery, why: &Failure) -> NewHeld {
         event_time_us: envelope.and_then(|envelope| envelope.time_us),
         received_us: delivery.origin.received_us,
         body: delivery.origin.message.clone(),
+        place: None,
     }
 }
 

@@ -32,10 +32,10 @@ impl Sources {
         store: &Arc<dyn Store>,
         stopping: &watch::Receiver<bool>,
     ) -> Self {
-        let opened = own.sources.iter().map(|(name, settings)| {
+        let opened = own.sources.iter().filter_map(|(name, settings)| {
             let intake = Intake::new(tenant, own, name, settings, Limits::from(&host.limits));
             let (served, receiver) = watch::channel(false);
-            let source: Arc<dyn Source> = match settings.kind {
+            let source: Arc<dyn Source> = match &settings.kind {
                 config::SourceKind::Local => Arc::new(LocalSource::new(
                     intake,
                     Supply {
@@ -47,8 +47,9 @@ impl Sources {
                         stopping: stopping.clone(),
                     },
                 )),
+                config::SourceKind::Rabbitmq(_) => return None,
             };
-            (Arc::from(name.as_str()), Opened { source, served })
+            Some((Arc::from(name.as_str()), Opened { source, served }))
         });
         Self { by_name: opened.collect() }
     }

@@ -64,7 +64,8 @@ impl LocalSource {
             message: Arc::new(local.message),
             hops: local.hops,
             received_us: local.received_us,
-            permit,
+            permit: Some(permit),
+            at_risk: None,
         });
         Ok(taken.collect())
     }

@@ -1,4 +1,4 @@
-//! The seam to where deliveries come from. This build has one kind: `local`, a table of the tenant's own database.
+//! The seam to where deliveries come from: `local`, a table of the tenant's own database, and queues of brokers.
 //!
 //! A source hands over messages as they came and is told, after the commit and only then, which of them are done. What
 //! is understood of a message, and what becomes of it, is the same for every kind: the road decides.
@@ -7,17 +7,19 @@ mod intake;
 mod local;
 mod origin;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
-use oncebox_core::message::Message;
-use tokio::sync::OwnedSemaphorePermit;
+use oncebox_core::{failure::Failure, message::Message};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 pub use self::{
     intake::Intake,
     local::{LocalSource, Supply},
     origin::{Origin, Receipt, Settle},
 };
+
+use crate::host::Health;
 
 /// One source of a tenant.
 #[async_trait]
@@ -50,6 +52,24 @@ pub struct Taken {
     pub hops: u8,
     /// First receipt, microseconds since 1970.
     pub received_us: i64,
-    /// Its place in the prefetch.
-    pub permit: OwnedSemaphorePermit,
+    /// Its place in the prefetch, where the host counts it; a broker counts by itself.
+    pub permit: Option<OwnedSemaphorePermit>,
+    /// The broker has handed it over so often that it will drop it soon: it is put aside without a run, for this reason,
+    /// before all others.
+    pub at_risk: Option<Failure>,
+}
+
+/// What a source goes by beside its own messages.
+#[derive(Clone)]
+pub struct Conditions {
+    /// Whether all handlers that it may have to give an event to are served.
+    pub served: watch::Receiver<bool>,
+    /// Whether one of them asks for order: then messages are handed over in the order they came, without exception.
+    pub keeps_order: watch::Receiver<bool>,
+    /// Whether the host stops.
+    pub stopping: watch::Receiver<bool>,
+    /// Since when the tenant's database has been away, if it is.
+    pub database_away: watch::Receiver<Option<Instant>>,
+    /// Where it says what is missing, under the name `tenant NAME: source NAME`.
+    pub health: Arc<Health>,
 }

@@ -42,6 +42,13 @@ pub enum Receipt {
         /// Our lease on it.
         token: LeaseToken,
     },
+    /// A delivery of a broker's channel: settled by an ack on that channel, and on no other.
+    Broker {
+        /// Of the connection and channel that it came on.
+        generation: u64,
+        /// Its delivery tag.
+        tag: u64,
+    },
 }
 
 impl Receipt {
@@ -50,6 +57,7 @@ impl Receipt {
     pub fn local(&self) -> Option<(LocalId, LeaseToken)> {
         match self {
             Self::Local { id, token } => Some((*id, *token)),
+            Self::Broker { .. } => None,
         }
     }
 }
@@ -60,13 +68,13 @@ pub struct Settle {
     pub receipt: Receipt,
     undecided: AtomicUsize,
     /// Gives the place in the source's prefetch back when the message is gone from memory.
-    _permit: OwnedSemaphorePermit,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Settle {
     /// A message with `deliveries` handlers to wait for.
     #[must_use]
-    pub fn new(receipt: Receipt, deliveries: usize, permit: OwnedSemaphorePermit) -> Self {
+    pub fn new(receipt: Receipt, deliveries: usize, permit: Option<OwnedSemaphorePermit>) -> Self {
         Self { receipt, undecided: AtomicUsize::new(deliveries), _permit: permit }
     }
 

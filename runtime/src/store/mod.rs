@@ -58,14 +58,26 @@ pub trait Store: Send + Sync {
     /// Records the beginning of a host's life.
     async fn boot_insert(&self, boot: BootId, host: &str) -> Result<(), StoreError>;
 
+    /// Notes that the host still lives, and whether it is stopping; made anew if its row is gone.
+    async fn boot_beat(&self, boot: BootId, host: &str, is_draining: bool) -> Result<(), StoreError>;
+
     /// Records its orderly end.
     async fn boot_end(&self, boot: BootId) -> Result<(), StoreError>;
+
+    /// Hosts that have been seen within `timeout`, have not ended and are not stopping, oldest first.
+    async fn boots_live(&self, timeout: Duration) -> Result<Vec<LiveBoot>, StoreError>;
 
     /// The handler of that name, made if it is not there.
     async fn handler_ensure(&self, name: &str) -> Result<HandlerId, StoreError>;
 
     /// All handlers by name.
     async fn handlers(&self) -> Result<BTreeMap<String, HandlerId>, StoreError>;
+
+    /// Notes for the fleet that a handler is blocked, with the reason (at most 255 bytes are kept), or that it runs.
+    async fn handler_block(&self, handler: HandlerId, reason: Option<&str>) -> Result<(), StoreError>;
+
+    /// Handlers that are blocked, each with the reason and since when.
+    async fn handlers_blocked(&self) -> Result<Vec<BlockedHandler>, StoreError>;
 
     /// The rule that the handler is bound to now: the one of its newest deployment that was not refused.
     async fn rule_current(&self, handler: HandlerId) -> Result<Option<StoredRule>, StoreError>;
@@ -82,8 +94,20 @@ pub trait Store: Send + Sync {
     /// One deployment as it is now.
     async fn deployment_read(&self, id: DeploymentId) -> Result<Option<Deployment>, StoreError>;
 
-    /// Makes an offered deployment the active one; what was active is `replaced`.
+    /// Makes an offered deployment the active one; what was active is `replaced`. Does nothing to one that is no longer
+    /// offered: another host was first.
     async fn deployment_activate(&self, deployment: &Deployment) -> Result<(), StoreError>;
+
+    /// Writes this host's answer to a deployment: ready (`Ok`), or why not (at most 4,096 bytes are kept).
+    async fn deployment_answer(
+        &self,
+        deployment: DeploymentId,
+        boot: BootId,
+        answer: Result<(), &str>,
+    ) -> Result<(), StoreError>;
+
+    /// All answers to a deployment, also of hosts that are over.
+    async fn deployment_answers(&self, deployment: DeploymentId) -> Result<Vec<DeploymentAnswer>, StoreError>;
 
     /// Writes down why this host cannot serve a deployment.
     async fn deployment_refuse(&self, deployment: &Deployment, reason: &str) -> Result<(), StoreError>;
@@ -164,7 +188,7 @@ pub trait Lane: Send {
     async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError>;
 }
 
-/// The one transaction that makes a batch of verdicts durable. Lock order: inbox rows, held rows.
+/// The one transaction that makes a batch of verdicts durable. Lock order: inbox rows, order rows, held rows.
 #[async_trait]
 pub trait UnitOfWork: Send {
     /// The database's clock, microseconds since 1970.
@@ -182,6 +206,17 @@ pub trait UnitOfWork: Send {
 
     /// Writes the outcome into the rows.
     async fn inbox_mark(&mut self, marks: &[InboxMark]) -> Result<(), StoreError>;
+
+    /// Locks the order rows of these keys, sorted by the caller, making those that are not there: an absent row locks
+    /// nothing. The answer is in the order given.
+    async fn order_lock(&mut self, keys: &[OrderKey]) -> Result<Vec<OrderRow>, StoreError>;
+
+    /// Writes what has changed of locked order rows.
+    async fn order_mark(&mut self, rows: &[OrderRow]) -> Result<(), StoreError>;
+
+    /// Of each key, makes the held row with the lowest place due now, if it is parked and waits (`due_at` NULL) for a
+    /// predecessor.
+    async fn order_due(&mut self, keys: &[OrderKey]) -> Result<(), StoreError>;
 
     /// Locks the held rows of claims; the answer tells, in the order given, whether the row is parked and still under
     /// the claim's token.

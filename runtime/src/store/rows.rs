@@ -56,6 +56,58 @@ impl HandlerId {
 /// The inbox's primary key.
 pub type InboxKey = (HandlerId, BusinessKey);
 
+/// The primary key of `ob_order`: a handler and one of its ordering keys.
+pub type OrderKey = (HandlerId, Vec<u8>);
+
+/// A row of `ob_order`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderRow {
+    /// Whose, and which key.
+    pub key: OrderKey,
+    /// Parked or blocking dead rows of the key.
+    pub held: u32,
+    /// Place of the next held row of the key.
+    pub next_place: u64,
+}
+
+/// Where a held row of an ordered handler stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Its ordering key.
+    pub ordering_key: Vec<u8>,
+    /// Lower ones come before it.
+    pub place: u64,
+}
+
+/// A host that lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveBoot {
+    /// Its life.
+    pub boot: BootId,
+    /// Its name.
+    pub host: String,
+}
+
+/// A host's answer to a deployment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeploymentAnswer {
+    /// The host's life.
+    pub boot: BootId,
+    /// Ready, or why not.
+    pub answer: Result<(), String>,
+}
+
+/// A handler that is blocked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockedHandler {
+    /// The handler.
+    pub handler: HandlerId,
+    /// Why.
+    pub reason: String,
+    /// Since when, microseconds since 1970.
+    pub since_us: i64,
+}
+
 /// A row of `ob_inbox`, as far as decisions need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxRow {
@@ -254,6 +306,8 @@ pub struct NewHeld {
     pub received_us: i64,
     /// The message as it came.
     pub body: Arc<Message>,
+    /// Of an ordered handler: where it stands. Kept of parked and dead rows only.
+    pub place: Option<Place>,
 }
 
 /// What a claimed held row becomes.
@@ -327,6 +381,8 @@ pub struct ClaimedRow {
     pub received_us: i64,
     /// The message as it came.
     pub body: Message,
+    /// The ordering key that it was parked with.
+    pub ordering_key: Option<Vec<u8>>,
 }
 
 /// The state of a deployment.
@@ -559,4 +615,14 @@ pub struct KeyStory {
     pub held: Vec<HeldStory>,
     /// Outgoing events.
     pub outgoing: Vec<OutgoingStory>,
+}
+
+/// The start of a text, as far as a column of so many bytes takes it.
+#[must_use]
+pub fn cut(text: &str, bytes_max: usize) -> &str {
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
 }

@@ -305,7 +305,7 @@ fn delivery_from(target: &Target, origin: &Arc<Origin>, rule: &Rule) -> Delivery
 /// A settlement for `deliveries` handlers.
 pub(crate) fn settle((id, token): SettleParts, deliveries: usize) -> Settle {
     let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-    Settle::new(Receipt::Local { id, token }, deliveries, permit)
+    Settle::new(Receipt::Local { id, token }, deliveries, Some(permit))
 }
 
 fn rand_token() -> [u8; 16] {
@@ -378,6 +378,7 @@ const HOST_LIMITS: HostLimits = HostLimits {
     payload_bytes_max: 1 << 20,
     key_bytes_max: 512,
     hops_max: HOPS_MAX,
+    connections_max: 64,
 };
 
 fn handler_settings() -> config::Handler {
@@ -387,6 +388,7 @@ fn handler_settings() -> config::Handler {
         destinations: BTreeMap::new(),
         key: None,
         fingerprint: None,
+        ordering: None,
         limits: HandlerLimits {
             run_time_max: None,
             memory_bytes_max: None,
@@ -410,13 +412,18 @@ fn handler_settings() -> config::Handler {
 
 fn tenant_settings(unit_time_max: Duration) -> config::Tenant {
     config::Tenant {
+        lanes: 4,
+        slow_lanes: 2,
         slow_run: Duration::from_secs(60),
         unit_time_max,
         batch_max: 64,
         batch_bytes_max: 1 << 20,
+        defer_after: 3,
+        ack_gap: Duration::from_millis(100),
         tables: vec!["effect".into(), "once".into(), "points".into()],
         triggers: Vec::new(),
         store: config::Store::Sqlite { path: PathBuf::new(), schema: None },
+        connections: BTreeMap::new(),
         sources: BTreeMap::new(),
         routes: Vec::new(),
         handlers: BTreeMap::new(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use oncebox::store::{
     HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
-    OutboxRow, QueryAnswer, Savepoint, StatementError, StoreError, UnitOfWork,
+    OrderKey, OrderRow, OutboxRow, QueryAnswer, Savepoint, StatementError, StoreError, UnitOfWork,
 };
 use oncebox_core::{
     ids::{BootId, LeaseToken},
@@ -72,6 +72,9 @@ passed_on! {
     inbox_lock(keys: &[InboxKey]) -> Result<Vec<Option<InboxRow>>, StoreError>;
     inbox_delete(token: LeaseToken, keys: &[InboxKey]) -> Result<(), StoreError>;
     inbox_mark(marks: &[InboxMark]) -> Result<(), StoreError>;
+    order_lock(keys: &[OrderKey]) -> Result<Vec<OrderRow>, StoreError>;
+    order_mark(rows: &[OrderRow]) -> Result<(), StoreError>;
+    order_due(keys: &[OrderKey]) -> Result<(), StoreError>;
     held_lock(claims: &[(HeldId, LeaseToken)]) -> Result<Vec<bool>, StoreError>;
     savepoint(name: Savepoint) -> Result<(), StoreError>;
     rollback_to(name: Savepoint) -> Result<(), StoreError>;

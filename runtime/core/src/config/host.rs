@@ -15,6 +15,8 @@ pub(super) fn read_host(table: &Table<'_>) -> Host {
         listen: table.value(&keys::LISTEN).parse().ok(),
         drain_time: Duration::from_millis(table.value(&keys::DRAIN_TIME_MS)),
         lease_time: Duration::from_millis(table.value(&keys::LEASE_TIME_MS)),
+        heartbeat: Duration::from_secs(5),
+        boot_timeout: Duration::from_secs(20),
         log: table.value(&keys::LOG),
         limits: read_limits(&table.table_or_empty(&keys::HOST_LIMITS)),
     }
@@ -29,5 +31,6 @@ fn read_limits(table: &Table<'_>) -> HostLimits {
         payload_bytes_max: table.value(&keys::PAYLOAD_BYTES_MAX),
         key_bytes_max: table.value(&keys::KEY_BYTES_MAX),
         hops_max: table.value(&keys::HOPS_MAX),
+        connections_max: 64,
     }
 }

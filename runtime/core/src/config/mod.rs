@@ -1,5 +1,6 @@
 //! What the operator says: the types of `oncebox.toml` and `tenants.d/*.toml`, all defaults filled in.
 
+mod access;
 mod handler;
 mod host;
 mod keys;
@@ -10,7 +11,12 @@ mod tenant;
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
-pub use self::{keys::reference, read::read, routes::common_type};
+pub use self::{
+    access::{Address, Hidden, Secret, Tls, TlsClient, TlsMode},
+    keys::reference,
+    read::read,
+    routes::common_type,
+};
 use crate::{manifest::FingerprintSpec, text::TextError};
 
 /// The whole configuration of one host.
@@ -35,6 +41,10 @@ pub struct Host {
     pub drain_time: Duration,
     /// `lease_time_ms`.
     pub lease_time: Duration,
+    /// `heartbeat_ms`: how often this host's life is written down.
+    pub heartbeat: Duration,
+    /// `boot_timeout_ms`: a boot not seen for so long is over.
+    pub boot_timeout: Duration,
     /// `log`.
     pub log: LogFormat,
     /// `[host.limits]`.
@@ -67,11 +77,17 @@ pub struct HostLimits {
     pub key_bytes_max: u32,
     /// Handler to handler over `local`.
     pub hops_max: u8,
+    /// Connections of lanes to databases, all tenants together; embedded stores have none.
+    pub connections_max: u32,
 }
 
 /// `[tenants.NAME]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tenant {
+    /// `lanes`: workers with a connection of their own; one on the embedded store.
+    pub lanes: u16,
+    /// `slow_lanes`: the same, for slow runs.
+    pub slow_lanes: u16,
     /// `slow_run_ms`: a run not over by then leaves its batch for a slow lane.
     pub slow_run: Duration,
     /// `unit_time_ms_max`: bounds the unit of work of handlers with queries.
@@ -80,12 +96,18 @@ pub struct Tenant {
     pub batch_max: usize,
     /// `batch_bytes_max`: payload bytes in one unit of work.
     pub batch_bytes_max: u64,
+    /// `defer_after`: tries of an event whose own statement waits too long for a lock, before it is put aside.
+    pub defer_after: u32,
+    /// `ack_gap_ms`: what is decided beyond a gap older than that is acked singly.
+    pub ack_gap: Duration,
     /// `tables`: what plugins may name.
     pub tables: Vec<String>,
     /// `triggers`: `table.trigger` that the operator allows.
     pub triggers: Vec<String>,
     /// `[store]`.
     pub store: Store,
+    /// `[connections.NAME]`: brokers.
+    pub connections: BTreeMap<String, Connection>,
     /// `[sources.NAME]`.
     pub sources: BTreeMap<String, Source>,
     /// `[[routes]]`, in order.
@@ -106,6 +128,56 @@ pub enum Store {
         /// `schema`: run once, when the file is made; relative to the configuration file's folder.
         schema: Option<PathBuf>,
     },
+    /// `kind = "mysql"`: MySQL or MariaDB.
+    Mysql(Box<Mysql>),
+}
+
+/// `[tenants.NAME.store]` with `kind = "mysql"`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mysql {
+    /// `url`: `mysql://USER@HOST:PORT/DATABASE`.
+    pub address: Address,
+    /// `password`; from `url` if it stands there.
+    pub password: Option<Secret>,
+    /// `migrate_url`: the same with the user whom `oncebox migrate` speaks as; a whole url, password included.
+    pub migrate_url: Option<Secret>,
+    /// `tls`, `ca_file`, `cert_file`, `key_file`.
+    pub tls: Tls,
+    /// `lock_wait_s`: the longest wait of a statement for a lock.
+    pub lock_wait: Duration,
+    /// `idle_timeout_s`: the server ends a session that is idle for so long; a lane closes its own before.
+    pub idle_timeout: Duration,
+    /// `durability`.
+    pub durability: Durability,
+}
+
+/// `durability`: what becomes of server settings under which a committed unit of work could be lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// The host refuses to start.
+    Strict,
+    /// It warns.
+    Warn,
+}
+
+/// `[tenants.NAME.connections.NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Connection {
+    /// `kind = "rabbitmq"`.
+    Rabbitmq(Box<Rabbitmq>),
+}
+
+/// `[tenants.NAME.connections.NAME]` with `kind = "rabbitmq"`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rabbitmq {
+    /// `url`: `amqp://USER@HOST:PORT/VHOST` or `amqps://…`.
+    pub address: Address,
+    /// `password`; from `url` if it stands there.
+    pub password: Option<Secret>,
+    /// By the scheme of `url`, with `ca_file`, `cert_file`, `key_file`.
+    pub tls: Tls,
+    /// `heartbeat_s`.
+    pub heartbeat: Duration,
 }
 
 /// `[tenants.NAME.sources.NAME]`.
@@ -122,10 +194,36 @@ pub struct Source {
 }
 
 /// The kinds of sources that this version has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceKind {
     /// A table of the tenant's own database.
     Local,
+    /// A queue of RabbitMQ.
+    Rabbitmq(RabbitmqQueue),
+}
+
+/// `[tenants.NAME.sources.NAME]` with `kind = "rabbitmq"`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RabbitmqQueue {
+    /// `connection`: a name of `[connections]`.
+    pub connection: String,
+    /// `queue`.
+    pub queue: String,
+    /// `declare`.
+    pub declare: Declare,
+    /// `cancel_after_ms`: with the database away so long, the consumer is cancelled; its deliveries are kept.
+    pub cancel_after: Duration,
+}
+
+/// `declare`: whether the host makes the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Declare {
+    /// It must be there.
+    Passive,
+    /// Made as a quorum queue if it is not there.
+    Quorum,
+    /// Made as a durable classic queue if it is not there.
+    Classic,
 }
 
 /// `unrouted`: what becomes of a message that no route takes.
@@ -161,6 +259,8 @@ pub struct Handler {
     pub key: Option<String>,
     /// `fingerprint`: overrides the manifest's.
     pub fingerprint: Option<FingerprintSpec>,
+    /// `ordering`: overrides the manifest's template.
+    pub ordering: Option<String>,
     /// `[limits]`.
     pub limits: HandlerLimits,
     /// `[retry]`.

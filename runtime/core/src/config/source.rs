@@ -12,7 +12,9 @@ const LANES: usize = 4;
 
 /// Reads one source; `None` when its kind is refused, and then nothing else of it is complained of.
 pub(super) fn read_source(table: &Table<'_>, batch_max: usize) -> Option<Source> {
-    let kind: SourceKind = table.value(&keys::SOURCE_KIND)?;
+    let kind = match table.value(&keys::SOURCE_KIND)? {
+        keys::SourceKindWord::Local => SourceKind::Local,
+    };
     table.refuse_unknown(&keys::SOURCE);
     Some(Source {
         kind,

@@ -22,13 +22,18 @@ pub(super) fn read_tenant(table: &Table<'_>, ceilings: &HostLimits) -> Tenant {
     refuse_unknown_sources(&destinations, &sources);
     handler::cross_check_destinations(&handlers, &destinations);
     Tenant {
+        lanes: 4,
+        slow_lanes: 2,
         slow_run: Duration::from_millis(table.value(&keys::SLOW_RUN_MS)),
         unit_time_max: Duration::from_millis(table.value(&keys::UNIT_TIME_MS_MAX)),
         batch_max,
         batch_bytes_max: table.value(&keys::BATCH_BYTES_MAX),
+        defer_after: 3,
+        ack_gap: Duration::from_millis(100),
         tables,
         triggers: table.value(&keys::TRIGGERS),
         store: read_store(table),
+        connections: BTreeMap::new(),
         sources: read_each(&sources, |table| source::read_source(table, batch_max)),
         routes: routes.iter().map(routes::read_route).collect(),
         handlers: read_each(&handlers, |table| Some(handler::read_handler(table, ceilings))),

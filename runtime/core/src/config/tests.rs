@@ -99,6 +99,8 @@ fn demo() -> Config {
         listen: Some(([0, 0, 0, 0], 9000).into()),
         drain_time: Duration::from_secs(10),
         lease_time: Duration::from_secs(5),
+        heartbeat: Duration::from_secs(5),
+        boot_timeout: Duration::from_secs(20),
         log: LogFormat::Json,
         limits: HostLimits {
             memory_bytes_max: 33_554_432,
@@ -107,6 +109,7 @@ fn demo() -> Config {
             payload_bytes_max: 100_000,
             key_bytes_max: 128,
             hops_max: 4,
+            connections_max: 64,
         },
     };
     Config { host, tenants: BTreeMap::from([("shop".into(), shop())]) }
@@ -119,6 +122,7 @@ fn points_award() -> Handler {
         destinations: BTreeMap::from([("points-awarded".into(), "kept".into()), ("told".into(), "notify".into())]),
         key: Some("order:{/orderId}".into()),
         fingerprint: Some(FingerprintSpec::Payload),
+        ordering: None,
         limits: HandlerLimits {
             run_time_max: Some(Duration::from_millis(500)),
             memory_bytes_max: Some(16_777_216),
@@ -156,13 +160,18 @@ fn shop() -> Tenant {
         handlers: vec![handler.into()],
     };
     Tenant {
+        lanes: 4,
+        slow_lanes: 2,
         slow_run: Duration::from_millis(10),
         unit_time_max: Duration::from_millis(50),
         batch_max: 16,
         batch_bytes_max: 1_000,
+        defer_after: 3,
+        ack_gap: Duration::from_millis(100),
         tables: vec!["points_account".into(), "member_level".into()],
         triggers: vec!["points_account.audit".into()],
         store: Store::Sqlite { path: "shop.db".into(), schema: Some("schema.sql".into()) },
+        connections: BTreeMap::new(),
         sources: BTreeMap::from([
             ("orders".into(), source(2_048, Unrouted::Ignore, raw)),
             // 2 × 16 × 4 lanes.
@@ -188,6 +197,7 @@ fn default_handler() -> Handler {
         destinations: BTreeMap::new(),
         key: None,
         fingerprint: None,
+        ordering: None,
         limits: HandlerLimits {
             run_time_max: None,
             memory_bytes_max: None,
@@ -260,6 +270,8 @@ fn a_small_configuration_gets_the_defaults() {
         listen: Some(([127, 0, 0, 1], 8420).into()),
         drain_time: Duration::from_secs(25),
         lease_time: Duration::from_secs(30),
+        heartbeat: Duration::from_secs(5),
+        boot_timeout: Duration::from_secs(20),
         log: LogFormat::Auto,
         limits: HostLimits {
             memory_bytes_max: 64 * 1024 * 1024,
@@ -268,6 +280,7 @@ fn a_small_configuration_gets_the_defaults() {
             payload_bytes_max: 4 * 1024 * 1024,
             key_bytes_max: 512,
             hops_max: 16,
+            connections_max: 64,
         },
     };
     assert_eq!(config.host, host);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use oncebox_core::ids::BootId;
 use sqlx::{Row as _, SqliteConnection};
 
 use super::errors::store_error;
@@ -26,27 +25,6 @@ pub(super) async fn tenant_secret(connection: &mut SqliteConnection) -> Result<[
         table: "ob_meta",
         message: format!("the tenant secret has {} bytes, not 32", bytes.len()),
     })
-}
-
-pub(super) async fn boot_insert(connection: &mut SqliteConnection, boot: BootId, host: &str) -> Result<(), StoreError> {
-    let sql = concat!("INSERT INTO ob_boot (boot_id, host, version, started_at) VALUES (?, ?, ?, ", now_us!(), ")");
-    sqlx::query(sql)
-        .bind(boot.as_bytes())
-        .bind(host)
-        .bind(env!("CARGO_PKG_VERSION"))
-        .execute(connection)
-        .await
-        .map(|_| ())
-        .map_err(|error| store_error("boot insert", &error))
-}
-
-pub(super) async fn boot_end(connection: &mut SqliteConnection, boot: BootId) -> Result<(), StoreError> {
-    sqlx::query(concat!("UPDATE ob_boot SET ended_at = ", now_us!(), " WHERE boot_id = ?"))
-        .bind(boot.as_bytes())
-        .execute(connection)
-        .await
-        .map(|_| ())
-        .map_err(|error| store_error("boot end", &error))
 }
 
 pub(super) async fn handler_ensure(connection: &mut SqliteConnection, name: &str) -> Result<HandlerId, StoreError> {

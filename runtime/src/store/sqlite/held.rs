@@ -36,8 +36,8 @@ async fn insert_new(connection: &mut SqliteConnection, row: &NewHeld) -> Result<
     let sql = concat!(
         "INSERT INTO ob_held (identity, handler_id, state, business_key, due_at, attempts, attempts_short, class, code,
            message, fingerprint, rule_id, deployment_id, source, hops, event_id, event_type, event_time, received_at,
-           changed_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ",
+           ordering_key, place, changed_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ",
         now_us!(),
         ") RETURNING held_id"
     );
@@ -61,6 +61,8 @@ async fn insert_new(connection: &mut SqliteConnection, row: &NewHeld) -> Result<
         .bind(row.event_type.as_deref())
         .bind(row.event_time_us)
         .bind(row.received_us)
+        .bind(row.place.as_ref().map(|place| place.ordering_key.as_slice()))
+        .bind(place(row))
         .fetch_one(&mut *connection)
         .await?
         .try_get(0)?;
@@ -73,7 +75,8 @@ async fn open_again(connection: &mut SqliteConnection, held: i64, row: &NewHeld)
     let sql = concat!(
         "UPDATE ob_held SET times = times + 1, state = ?, due_at = ?, lease_token = NULL, attempts = ?,
            attempts_short = ?, class = ?, code = ?, message = ?, rule_id = ?, deployment_id = ?, generation = 0,
-           source = ?, hops = ?, event_id = ?, event_type = ?, event_time = ?, received_at = ?, changed_at = ",
+           source = ?, hops = ?, event_id = ?, event_type = ?, event_time = ?, received_at = ?, ordering_key = ?, place = ?,
+           changed_at = ",
         now_us!(),
         " WHERE held_id = ?"
     );
@@ -93,10 +96,16 @@ async fn open_again(connection: &mut SqliteConnection, held: i64, row: &NewHeld)
         .bind(row.event_type.as_deref())
         .bind(row.event_time_us)
         .bind(row.received_us)
+        .bind(row.place.as_ref().map(|place| place.ordering_key.as_slice()))
+        .bind(place(row))
         .bind(held)
         .execute(&mut *connection)
         .await?;
     body_insert(connection, held, row).await
+}
+
+fn place(row: &NewHeld) -> Option<i64> {
+    row.place.as_ref().map(|place| i64::try_from(place.place).unwrap_or(i64::MAX))
 }
 
 async fn count(connection: &mut SqliteConnection, held: i64, row: &NewHeld) -> Result<(), sqlx::Error> {

@@ -6,7 +6,10 @@ use super::errors::{store_error, words};
 use crate::store::StoreError;
 
 /// Migrations in order; the n-th brings the tables to number n (from 1), kept in `PRAGMA user_version`.
-const MIGRATIONS: [&str; 1] = [include_str!("../../../../migrations/sqlite/0001_base.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../../../../migrations/sqlite/0001_base.sql"),
+    include_str!("../../../../migrations/sqlite/0002_order_and_fleet.sql"),
+];
 
 /// Brings the tables up to date. `schema` is run with the first migration, in the same transaction.
 pub(super) async fn migrate(connection: &mut SqliteConnection, schema: Option<&str>) -> Result<(), StoreError> {

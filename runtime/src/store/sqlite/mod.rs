@@ -14,9 +14,11 @@ macro_rules! now_us {
 mod admin;
 mod catalogue;
 mod errors;
+mod fleet;
 mod held;
 mod migrate;
 mod modules;
+mod order;
 mod queues;
 mod statements;
 mod stories;
@@ -46,8 +48,9 @@ use tokio::sync::{Mutex, watch as tokio_watch};
 
 use self::errors::{away, open_error};
 use super::{
-    ClaimedRow, Deployment, DeploymentId, DeploymentOffer, Gauges, HandlerId, HeldFilter, HeldId, HeldRow, HeldStory,
-    KeyStory, Lane, LaneCount, LocalId, LocalMessage, StatementError, Store, StoreError, StoredRule, Use,
+    BlockedHandler, ClaimedRow, Deployment, DeploymentAnswer, DeploymentId, DeploymentOffer, Gauges, HandlerId,
+    HeldFilter, HeldId, HeldRow, HeldStory, KeyStory, Lane, LaneCount, LiveBoot, LocalId, LocalMessage, StatementError,
+    Store, StoreError, StoredRule, Use,
 };
 
 /// One SQLite file.
@@ -169,11 +172,20 @@ impl Store for SqliteStore {
     }
 
     async fn boot_insert(&self, boot: BootId, host: &str) -> Result<(), StoreError> {
-        admin::boot_insert(&mut *self.admin.lock().await, boot, host).await
+        fleet::boot_insert(&mut *self.admin.lock().await, boot, host).await
+    }
+
+    async fn boot_beat(&self, boot: BootId, host: &str, is_draining: bool) -> Result<(), StoreError> {
+        let _turn = self.turn.lock().await;
+        fleet::boot_beat(&mut *self.admin.lock().await, boot, host, is_draining).await
     }
 
     async fn boot_end(&self, boot: BootId) -> Result<(), StoreError> {
-        admin::boot_end(&mut *self.admin.lock().await, boot).await
+        fleet::boot_end(&mut *self.admin.lock().await, boot).await
+    }
+
+    async fn boots_live(&self, timeout: Duration) -> Result<Vec<LiveBoot>, StoreError> {
+        fleet::boots_live(&mut *self.admin.lock().await, timeout).await
     }
 
     async fn handler_ensure(&self, name: &str) -> Result<HandlerId, StoreError> {
@@ -182,6 +194,15 @@ impl Store for SqliteStore {
 
     async fn handlers(&self) -> Result<BTreeMap<String, HandlerId>, StoreError> {
         admin::handlers(&mut *self.admin.lock().await).await
+    }
+
+    async fn handler_block(&self, handler: HandlerId, reason: Option<&str>) -> Result<(), StoreError> {
+        let _turn = self.turn.lock().await;
+        fleet::handler_block(&mut *self.admin.lock().await, handler, reason).await
+    }
+
+    async fn handlers_blocked(&self) -> Result<Vec<BlockedHandler>, StoreError> {
+        fleet::handlers_blocked(&mut *self.admin.lock().await).await
     }
 
     async fn rule_current(&self, handler: HandlerId) -> Result<Option<StoredRule>, StoreError> {
@@ -206,6 +227,20 @@ impl Store for SqliteStore {
 
     async fn deployment_activate(&self, deployment: &Deployment) -> Result<(), StoreError> {
         modules::deployment_activate(&mut *self.admin.lock().await, deployment).await
+    }
+
+    async fn deployment_answer(
+        &self,
+        deployment: DeploymentId,
+        boot: BootId,
+        answer: Result<(), &str>,
+    ) -> Result<(), StoreError> {
+        let _turn = self.turn.lock().await;
+        fleet::deployment_answer(&mut *self.admin.lock().await, deployment, boot, answer).await
+    }
+
+    async fn deployment_answers(&self, deployment: DeploymentId) -> Result<Vec<DeploymentAnswer>, StoreError> {
+        fleet::deployment_answers(&mut *self.admin.lock().await, deployment).await
     }
 
     async fn deployment_refuse(&self, deployment: &Deployment, reason: &str) -> Result<(), StoreError> {

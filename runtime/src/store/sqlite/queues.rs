@@ -182,7 +182,7 @@ pub(super) async fn held_claim(
     let taken: Vec<i64> = taken.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(wrap)?;
     let rows = sqlx::query(
         "SELECT h.held_id, h.business_key, h.fingerprint, h.rule_id, h.attempts, h.attempts_short, h.generation,
-           h.source, h.hops, h.received_at, b.headers, b.payload
+           h.source, h.hops, h.received_at, b.headers, b.payload, h.ordering_key
          FROM json_each(?) AS taken
          JOIN ob_held AS h ON h.held_id = taken.value
          JOIN ob_body AS b ON b.held_id = h.held_id
@@ -217,5 +217,6 @@ fn claimed_row(row: &SqliteRow) -> Result<ClaimedRow, StoreError> {
         hops: row.try_get(8).map_err(wrap)?,
         received_us: row.try_get(9).map_err(wrap)?,
         body: decode_message(row.try_get(10).map_err(wrap)?, row.try_get(11).map_err(wrap)?).map_err(corrupt)?,
+        ordering_key: row.try_get(12).map_err(wrap)?,
     })
 }

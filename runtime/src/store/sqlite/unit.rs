@@ -15,11 +15,12 @@ use oncebox_core::{
 use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::{admin, errors::store_error, held, queues, statements};
+use super::{admin, errors::store_error, held, order, queues, statements};
 use crate::clock;
 use crate::store::{
     HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
-    OutboxRow, QueryAnswer, RuleId, Savepoint, StatementError, StoreError, UnitOfWork, encode_headers,
+    OrderKey, OrderRow, OutboxRow, QueryAnswer, RuleId, Savepoint, StatementError, StoreError, UnitOfWork,
+    encode_headers,
 };
 
 /// One connection, owned by a lane.
@@ -216,6 +217,18 @@ impl UnitOfWork for SqliteUnit<'_> {
             }
         }
         Ok(())
+    }
+
+    async fn order_lock(&mut self, keys: &[OrderKey]) -> Result<Vec<OrderRow>, StoreError> {
+        order::lock(&mut self.lane.connection, keys).await.map_err(|error| store_error("order lock", &error))
+    }
+
+    async fn order_mark(&mut self, rows: &[OrderRow]) -> Result<(), StoreError> {
+        order::mark(&mut self.lane.connection, rows).await.map_err(|error| store_error("order mark", &error))
+    }
+
+    async fn order_due(&mut self, keys: &[OrderKey]) -> Result<(), StoreError> {
+        order::due(&mut self.lane.connection, keys).await.map_err(|error| store_error("order due", &error))
     }
 
     async fn held_lock(&mut self, claims: &[(HeldId, LeaseToken)]) -> Result<Vec<bool>, StoreError> {

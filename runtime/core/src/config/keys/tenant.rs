@@ -1,7 +1,7 @@
 //! The keys of `[tenants.NAME]`, but for its handlers.
 
 use crate::{
-    config::{SourceKind, Unrouted, source::MaybeTemplate},
+    config::{Unrouted, source::MaybeTemplate},
     document::{
         form::{EVENT_TYPE, NAME, PATH, TABLE_NAME, TRIGGER},
         key::{Key, Nested, Section},
@@ -129,9 +129,15 @@ pub(crate) static STORE_SECTION: Section = Section {
     keys: &[&STORE_KIND, &STORE_PATH, &SCHEMA],
 };
 
-pub(crate) static SOURCE_KIND: Key<Kind<SourceKind>> = Key {
+/// The kinds of sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SourceKindWord {
+    Local,
+}
+
+pub(crate) static SOURCE_KIND: Key<Kind<SourceKindWord>> = Key {
     name: "kind",
-    shape: Kind { known: &[("local", SourceKind::Local)], elsewhere: &["rabbitmq", "kafka", "http"] },
+    shape: Kind { known: &[("local", SourceKindWord::Local)], elsewhere: &["rabbitmq", "kafka", "http"] },
     means: "what the source is; `\"local\"` is a table of the tenant's own database",
 };
 pub(crate) static PREFETCH: Key<MaybeInteger<u16>> = Key {
