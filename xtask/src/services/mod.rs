@@ -6,6 +6,7 @@ mod debian;
 mod docker;
 mod down;
 mod folder;
+mod leftovers;
 mod mariadb;
 mod mirror;
 mod mysql;

@@ -8,7 +8,9 @@ use super::{
     choice::{Choice, Facts, Program, choose},
     debian, docker,
     folder::{Folder, Servers},
-    is_alive, mariadb, mysql,
+    is_alive,
+    leftovers::{self, Whose},
+    mariadb, mysql,
     ports::{self, Ports},
     process::Process,
     programs, rabbitmq, ready,
@@ -26,6 +28,7 @@ const START_TIME: Duration = Duration::from_secs(120);
 /// Brings servers up; returns those that were not up before.
 pub(super) fn up(repo: &Repo, folder: &Folder, asked: &[Server]) -> Result<Vec<Server>> {
     let _lock = folder.lock()?;
+    leftovers::end(folder, Whose::Dead)?;
     let mut servers = folder.read()?;
     let mut started = Vec::new();
     for server in asked {
