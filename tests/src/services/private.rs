@@ -79,6 +79,7 @@ impl PrivateServer {
         let mut own = Self { server: shared, template, home, ports, helper: None, child: None };
         own.server = own.as_server();
         fs::create_dir_all(own.outside()).unwrap();
+        own.note();
         own.write_files();
         for words in &own.template.prepare {
             process::output(&own.words(words), &[]);
