@@ -18,6 +18,7 @@ pub mod manifest;
 pub mod message;
 pub mod prefix;
 pub mod retry;
+pub mod rollout;
 pub mod rule;
 #[cfg(feature = "sql")]
 pub mod sql;
