@@ -52,14 +52,7 @@ impl Deployments {
     /// For a tenant; a host that was not seen for `boot_timeout` is not waited for.
     #[must_use]
     pub(super) fn new(tenant: Arc<Tenant>, preparer: Preparer, boot_timeout: Duration) -> Self {
-        Self {
-            tenant,
-            preparer,
-            boot_timeout,
-            tried: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            schema_version: None,
-        }
+        Self { tenant, preparer, boot_timeout, tried: BTreeMap::new(), waiting: BTreeMap::new(), schema_version: None }
     }
 
     /// Looks until the host stops.

@@ -62,7 +62,8 @@ impl Line {
     /// meanwhile. `None`: the queue is closed.
     pub(super) async fn take(&mut self, lane: &LaneContext) -> Option<Vec<Work>> {
         let limits = lane.batch_limits();
-        if let (Some(Open { place: Some(place), .. }), Some(idle_after)) = (&self.open, lane.tenant.store.idle_after()) {
+        if let (Some(Open { place: Some(place), .. }), Some(idle_after)) = (&self.open, lane.tenant.store.idle_after())
+        {
             tokio::select! {
                 biased;
                 batch = lane.queue.take(limits) => return batch,
