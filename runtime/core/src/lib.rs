@@ -21,6 +21,7 @@ pub mod message;
 pub mod order;
 pub mod prefix;
 pub mod retry;
+pub mod rollout;
 pub mod rule;
 #[cfg(feature = "sql")]
 pub mod sql;

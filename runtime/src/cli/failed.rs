@@ -49,6 +49,10 @@ pub enum Wrong {
     Rule,
     /// The running host's word.
     RefusedByHost,
+    /// The word of some live hosts, while others are ready.
+    RefusedBySome,
+    /// Live hosts without an answer.
+    HostsAwaited,
     /// A newer deployment.
     Overtaken,
     /// `host.listen`.
@@ -101,8 +105,14 @@ codes! { Wrong {
         "the module makes another key, fingerprint or ordering than the handler is bound to; nothing was stored"
         "keep the rule, or say `--new-rule`, whose help tells what that does to dedup"
     RefusedByHost "refused-by-host" Refused
-        "the running host refuses the deployment; the old one serves on"
+        "every live host refuses the deployment; the old one serves on"
         "mend the reason that the message gives, and deploy again"
+    RefusedBySome "refused-by-some" Refused
+        "some live hosts refuse the deployment, others are ready; it stays offered and the old one serves on"
+        "mend the reason on the hosts that the message names, or deploy with `--force`"
+    HostsAwaited "hosts-awaited" Away
+        "a live host has not answered the offered deployment in time; it stays offered and the old one serves on"
+        "see the log of the hosts that the message names; it becomes active by itself when all are ready"
     Overtaken "overtaken" Changed
         "a newer deployment of the same handler came first"
         "see whose it was, and deploy again if yours is meant"

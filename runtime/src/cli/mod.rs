@@ -10,6 +10,7 @@ mod logs;
 mod migrate;
 mod open;
 mod output;
+mod rollout;
 mod run;
 mod send;
 mod tally;

@@ -43,6 +43,12 @@ pub trait Store: Send + Sync {
     /// Whether a host runs on this database now.
     async fn host_is_live(&self) -> Result<bool, StoreError>;
 
+    /// How long a lane keeps its connection while it has nothing to do. `None`: as long as the lane lives; such
+    /// connections take nothing from a server and are not counted (`host.limits.connections_max`).
+    fn idle_after(&self) -> Option<Duration> {
+        None
+    }
+
     /// Opens a connection for a lane.
     async fn lane(&self) -> Result<Box<dyn Lane>, StoreError>;
 
@@ -186,6 +192,9 @@ pub trait Lane: Send {
 
     /// Opens the transaction. A unit that is dropped without [`UnitOfWork::commit`] is rolled back before the next one.
     async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError>;
+
+    /// Says goodbye to the server. Dropping it instead is safe, too, and rolls back what is open.
+    async fn close(self: Box<Self>) {}
 }
 
 /// The one transaction that makes a batch of verdicts durable. Lock order: inbox rows, order rows, held rows.
