@@ -3,6 +3,8 @@
 //! Everything here blocks, and may be called in an async test too. What a test makes (a database, a virtual host, a
 //! server of its own) is removed when its value is dropped.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
+
 mod api;
 mod database;
 mod list;
