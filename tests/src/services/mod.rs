@@ -179,6 +179,6 @@ impl Server {
 
 /// A name that nobody else has.
 fn fresh_name() -> String {
-    // Keyed by the system's random numbers; the process and a counter's address would do as well.
+    // Each state has keys of its own, from the system's random numbers.
     format!("ob_t_{:016x}", RandomState::new().hash_one(std::process::id()))
 }
