@@ -10,6 +10,8 @@ pub mod envelope;
 pub mod failure;
 pub mod failure_code;
 pub mod fingerprint;
+#[cfg(feature = "sql")]
+pub mod fold;
 pub mod identify;
 pub mod ids;
 pub mod json;
