@@ -346,16 +346,22 @@ fn statements(
     let operator = Operator { tables: &place.tenant.tables, triggers: &place.tenant.triggers };
     let mut gate = |what: &str, sql: &str, params: usize, purpose: Purpose| {
         let declared = Declared { tables: &manifest.tables, params, purpose };
-        if let Err(refusal) = sql::check(sql, dialect, &declared, &operator, catalogue) {
-            reasons.push(Reason { code: refusal.rule.code(), message: format!("{what}: {refusal}") });
+        match sql::check(sql, dialect, &declared, &operator, catalogue) {
+            Ok(accepted) => accepted.last_insert_id,
+            Err(refusal) => {
+                reasons.push(Reason { code: refusal.rule.code(), message: format!("{what}: {refusal}") });
+                false
+            }
         }
     };
     let statements = manifest.statements.iter().map(|(name, statement)| {
         let sql = text(dialect, &statement.sql, statement.sqlite.as_deref());
         let rows: RowExpectation = statement.rows;
-        gate(&format!("[statements.{name}]"), sql, statement.params.len(), Purpose::Statement { rows });
+        let purpose = Purpose::Statement { rows };
+        let last_insert_id = gate(&format!("[statements.{name}]"), sql, statement.params.len(), purpose);
         let ready = ReadyStatement {
             sql: sql.into(),
+            last_insert_id,
             rows,
             mismatch: statement.mismatch.clone(),
             errors: statement.errors.clone(),
@@ -365,9 +371,11 @@ fn statements(
     let statements = statements.collect();
     let queries = manifest.queries.iter().map(|(name, query)| {
         let sql = text(dialect, &query.sql, query.sqlite.as_deref());
-        gate(&format!("[queries.{name}]"), sql, query.params.len(), Purpose::Query { lock: query.lock });
+        let purpose = Purpose::Query { lock: query.lock };
+        let last_insert_id = gate(&format!("[queries.{name}]"), sql, query.params.len(), purpose);
         let ready = ReadyQuery {
             sql: sql.into(),
+            last_insert_id,
             rows_max: query.rows_max,
             bytes_max: query.bytes_max,
             integers: query.integers,

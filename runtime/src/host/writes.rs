@@ -20,6 +20,8 @@ use crate::{
 pub(super) enum Fault {
     /// The whole unit cannot go on; nothing is counted.
     Store(StoreError),
+    /// A lock was waited for too long: the statement is undone, the unit goes on without the event.
+    Waited(Failure),
     /// The state is newer than the event.
     Obsolete,
     /// The attempt failed.
@@ -36,6 +38,9 @@ pub(super) async fn write(
     let (Outcome::Applied { writes, events, .. }, Target::Handler(_, deployed)) = (outcome, &delivery.target) else {
         return Ok(());
     };
+    if deployed.asks_last_insert_id() {
+        unit.last_insert_id_reset().await.map_err(Fault::Store)?;
+    }
     for write in writes {
         statement(unit, deployed, write).await?;
     }
@@ -68,7 +73,8 @@ async fn statement(unit: &mut dyn UnitOfWork, deployed: &Deployed, write: &Stage
 
 fn refused(name: &str, ready: &ReadyStatement, error: &StatementError) -> Fault {
     if error.class == Class::Infrastructure {
-        return Fault::Store(StoreError::Away { message: format!("statement `{name}`: {error}") });
+        let what = format!("statement `{name}`");
+        return error.lock_wait(&what).map_or_else(|| Fault::Store(error.store_error(&what)), Fault::Waited);
     }
     match error.number.and_then(|number| ready.errors.get(&number)) {
         Some(own) => reaction(own, error.code, format!("statement `{name}`: {error}")),

@@ -80,6 +80,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether a lock is in the way: the same again, in smaller units.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Busy { .. })
+    }
+
     /// Whether the same call may succeed later without anybody's help.
     #[must_use]
     pub fn is_away(&self) -> bool {
@@ -131,6 +137,11 @@ codes! { StoreError {
         "report it with the message"
 } }
 
+/// MySQL's number of a lock that was waited for too long; its statement is undone, the transaction lives.
+pub const LOCK_WAIT: u32 = 1205;
+/// MySQL's number of a deadlock; the transaction is undone.
+pub const DEADLOCK: u32 = 1213;
+
 /// A plugin's statement or query failed: the class decides, the number lets a manifest decide otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -146,6 +157,23 @@ pub struct StatementError {
 }
 
 impl StatementError {
+    /// The failure of an event whose own statement waited too long for a lock: only the statement is undone.
+    #[must_use]
+    pub fn lock_wait(&self, what: &str) -> Option<Failure> {
+        let waited = self.class == Class::Infrastructure && self.number == Some(LOCK_WAIT);
+        waited.then(|| Failure::new(Class::Infrastructure, "lock-wait", format!("{what}: {}", self.message)))
+    }
+
+    /// What an infrastructure fault means for the whole unit.
+    #[must_use]
+    pub fn store_error(&self, what: &str) -> StoreError {
+        let message = format!("{what}: {}", self.message);
+        match self.number {
+            Some(DEADLOCK | LOCK_WAIT) => StoreError::Busy { message },
+            _ => StoreError::Away { message },
+        }
+    }
+
     /// The attempt's failure, naming the statement.
     #[must_use]
     pub fn failure(&self, statement: &str) -> Failure {

@@ -311,6 +311,7 @@ fn delivery_from(target: &Target, origin: &Arc<Origin>, rule: &Rule) -> Delivery
         counted: Counted::default(),
         claim: None,
         unrun: None,
+        lock_waits: 0,
         turn: None,
         in_hand: Arc::new(()),
     }

@@ -4,7 +4,7 @@
 use oncebox_core::failure::Class;
 use sqlx::mysql::MySqlDatabaseError;
 
-use crate::store::{StatementError, StoreError};
+use crate::store::{DEADLOCK, LOCK_WAIT, StatementError, StoreError};
 
 /// A call to the server failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -186,8 +186,8 @@ impl MysqlError {
         let own = self.number().map(u32::from);
         let (class, number, code) = match self.sort() {
             Sort::Away => (Class::Infrastructure, None, "database-away"),
-            Sort::Conflict => (Class::Infrastructure, Some(1213), "database-away"),
-            Sort::Wait => (Class::Infrastructure, Some(1205), "lock-wait"),
+            Sort::Conflict => (Class::Infrastructure, Some(DEADLOCK), "database-away"),
+            Sort::Wait => (Class::Infrastructure, Some(LOCK_WAIT), "lock-wait"),
             Sort::Blocked => (Class::Blocked, own, "schema-changed"),
             Sort::DuplicateKey => (Class::DuplicateKey, Some(1062), "duplicate-key"),
             Sort::ForeignKey(number) => (Class::ForeignKey, Some(u32::from(number)), "foreign-key"),

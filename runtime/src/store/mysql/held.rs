@@ -49,7 +49,7 @@ static LOCK: Many = Many::keys(
 static MARK: Many = Many::keys(
     "UPDATE ob_held FORCE INDEX (PRIMARY) SET state = ?, due_at = ?, lease_token = NULL, attempts = ?,
        attempts_short = ?, class = COALESCE(?, class), code = COALESCE(?, code), message = COALESCE(?, message),
-       deployment_id = COALESCE(?, deployment_id), changed_at = UTC_TIMESTAMP(6) WHERE ",
+       deployment_id = COALESCE(?, deployment_id), place = IF(?, NULL, place), changed_at = UTC_TIMESTAMP(6) WHERE ",
     "(held_id = ? AND lease_token = ?)",
     "",
 );
@@ -263,6 +263,7 @@ fn bind_mark(args: &mut Args, mark: &HeldMark) {
     args.add(why.map(|(_, code, _)| code.as_str()));
     args.add(why.map(|(_, _, message)| message.as_str()));
     args.add(mark.deployment.map(|deployment| deployment.0));
+    args.add(mark.state == HeldState::Resolved);
 }
 
 /// The one of a group that was not written: its row has another number of marks than this unit gave it. Those written

@@ -1,12 +1,20 @@
 //! The store on MySQL and MariaDB.
 //!
 //! Every statement runs on a session (`session.rs`): one connection with the host's own settings, whose calls are never
-//! cancelled.
+//! cancelled. The lanes' unit of work is in `unit.rs` and the files that it names.
 
 #[macro_use]
 mod args;
 mod columns;
+mod decode;
 mod errors;
+mod held;
+mod inbox;
+mod many;
+mod order;
+mod outgoing;
 mod server;
 mod session;
+mod statements;
 mod supervisor;
+mod unit;

@@ -14,8 +14,11 @@ static LOCK: Many = Many::insert(
     " ON DUPLICATE KEY UPDATE used_at = {used_at}",
 );
 static READ: Many = Many::keys(
-    "SELECT handler_id, ordering_key, held, next_place FROM ob_order WHERE ",
-    "(handler_id = ? AND ordering_key = ?)",
+    "SELECT o.handler_id, o.ordering_key, o.held, o.next_place,
+       (SELECT h.place FROM ob_held AS h WHERE h.handler_id = o.handler_id AND h.ordering_key = o.ordering_key
+          AND h.place IS NOT NULL AND h.state IN (0, 1) ORDER BY h.place LIMIT 1)
+     FROM ob_order AS o WHERE ",
+    "(o.handler_id = ? AND o.ordering_key = ?)",
     "",
 );
 /// The row is there: it is never inserted.
@@ -27,7 +30,7 @@ static MARK: Many = Many::insert(
 /// The first of those that are not over: when that is a dead one, it goes on holding the others. Read under the lock
 /// of the order row, which whoever changes one of them has.
 const FIRST: &str = "SELECT held_id, state, due_at IS NULL FROM ob_held
-    WHERE handler_id = ? AND ordering_key = ? AND state IN (0, 1) ORDER BY place LIMIT 1";
+    WHERE handler_id = ? AND ordering_key = ? AND place IS NOT NULL AND state IN (0, 1) ORDER BY place LIMIT 1";
 const DUE: &str = "UPDATE ob_held SET due_at = UTC_TIMESTAMP(6), changed_at = UTC_TIMESTAMP(6)
     WHERE held_id = ? AND state = 0 AND due_at IS NULL";
 
@@ -53,7 +56,8 @@ pub(super) async fn lock(session: &mut Session, keys: &[OrderKey]) -> Result<Vec
     for row in &rows {
         let row = Columns::of(TABLE, row);
         let key = (HandlerId(row.integer(0)?), row.bytes(1)?.to_vec());
-        found.insert(key.clone(), OrderRow { key, held: row.integer(2)?, next_place: row.integer(3)? });
+        let (held, next_place, head) = (row.integer(2)?, row.integer(3)?, row.integer_or_null(4)?);
+        found.insert(key.clone(), OrderRow { key, held, next_place, head });
     }
     let gone = || StoreError::Corrupt { table: TABLE, message: "a row is gone under its own lock".to_owned() };
     keys.iter().map(|key| found.remove(key).ok_or_else(gone)).collect()
