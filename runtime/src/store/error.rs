@@ -13,6 +13,12 @@ pub enum StoreError {
         /// The server's words.
         message: String,
     },
+    /// A deadlock, or a lock that was waited for too long: the same again, in smaller units; nothing is counted.
+    #[error("failed to get a lock in the tenant's database: {message}")]
+    Busy {
+        /// The server's words.
+        message: String,
+    },
     /// A write under a lease did not find its token: the row is no longer ours.
     #[error("failed to write held row {held}: its lease is gone")]
     LeaseLost {
@@ -79,7 +85,8 @@ impl StoreError {
     pub fn is_away(&self) -> bool {
         match self {
             Self::Away { .. } => true,
-            Self::LeaseLost { .. }
+            Self::Busy { .. }
+            | Self::LeaseLost { .. }
             | Self::Taken { .. }
             | Self::Migration { .. }
             | Self::Schema { .. }
@@ -95,6 +102,9 @@ codes! { StoreError {
     Away "store-away" Away
         "the tenant's database is away, busy, full or read-only"
         "bring it back, or free space; nothing is lost and nothing was counted"
+    Busy "store-busy" Away
+        "a deadlock in the tenant's database, or a lock that somebody else holds too long"
+        "nothing to mend if it passes; else see who holds the lock: nothing is lost and nothing was counted"
     LeaseLost "lease-lost" Changed
         "a row was taken over by another claim while it was worked on"
         "nothing to mend: the other one goes on with it"

@@ -9,6 +9,8 @@
 
 mod error;
 mod message_codec;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 mod rows;
 #[cfg(feature = "embedded")]
 pub mod sqlite;
