@@ -140,7 +140,7 @@ fn a_killed_rabbitmq_has_its_persistent_messages_when_it_is_started_again() {
     assert!(own.ctl(&["--quiet", "list_vhosts"]).contains(&vhost.name));
 }
 
-/// Waits for something async, on a thread of its own, as helpers of the test crate are called in it.
+/// Waits for something async. A connection is read by another thread, as the helpers of the test crate block this one.
 fn blocking<T>(work: impl AsyncFnOnce() -> T) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work())
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(work())
 }

@@ -16,6 +16,7 @@ pub mod json;
 pub mod life;
 pub mod manifest;
 pub mod message;
+pub mod order;
 pub mod prefix;
 pub mod retry;
 pub mod rule;

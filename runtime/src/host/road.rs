@@ -72,6 +72,7 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
         envelope,
         hops: taken.hops,
         received_us: taken.received_us,
+        is_at_risk: taken.at_risk.is_some(),
         settle: Some(settle),
     });
     source.watch(&origin);
@@ -81,7 +82,8 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
         identity,
         counted: Counted::default(),
         claim: None,
-        unrun: None,
+        unrun: taken.at_risk.clone(),
+        turn: None,
         in_hand: tenant.in_hand.clone(),
     };
     let Some(envelope) = &origin.envelope else {
@@ -102,7 +104,9 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
     served
         .map(|(handler, deployed)| {
             let identity = identify(envelope, &origin.message, &deployed.rule, limits).map_err(Failure::from);
-            delivery(Target::Handler(handler, deployed), identity)
+            let mut delivery = delivery(Target::Handler(handler, deployed), identity);
+            delivery.turn = delivery.order_key().map(|key| tenant.lines.enter(key));
+            delivery
         })
         .collect()
 }
@@ -138,7 +142,10 @@ async fn settle(lane: &LaneContext, items: Vec<Item>, done: Done) {
     tenant.metrics.unit(&tenant.name, &done);
     let mut decided: HashMap<Receipt, (Arc<Origin>, usize)> = HashMap::new();
     let mut again = Vec::new();
-    for (item, fate) in items.into_iter().zip(done.fates) {
+    for (mut item, fate) in items.into_iter().zip(done.fates) {
+        if let (Some(turn), Fate::Decided(_) | Fate::Lost) = (&mut item.delivery.turn, fate) {
+            turn.decided();
+        }
         match fate {
             Fate::Decided(verdict) => {
                 tenant.metrics.decided(tenant, &item.delivery, verdict);
@@ -151,7 +158,7 @@ async fn settle(lane: &LaneContext, items: Vec<Item>, done: Done) {
         }
     }
     lane.queue.put_back(again);
-    if done.parked {
+    if done.has_due {
         tenant.parked.notify_one();
     }
     let mut left: HashMap<Arc<str>, Vec<Receipt>> = HashMap::new();
