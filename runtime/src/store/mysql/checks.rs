@@ -7,16 +7,21 @@
 use std::{collections::BTreeMap, fmt};
 
 use oncebox_core::config::Durability;
+use sqlx::AssertSqlSafe;
 
+use super::{
+    columns::Columns,
+    server::{Flavour, Version},
+    session::Session,
+};
 use crate::store::StoreError;
 
 /// The least that a packet of the server must hold: a chunk of a module, or a message with its headers, and room beside it.
 const PACKET_BYTES_MIN: u64 = 4 << 20;
 
 /// System variables that are looked at; one that a server does not have is not missed.
-pub(super) const VARIABLES: [&str; 14] = [
+const VARIABLES: [&str; 13] = [
     "binlog_format",
-    "completion_type",
     "group_replication_single_primary_mode",
     "innodb_doublewrite",
     "innodb_flush_log_at_trx_commit",
@@ -32,7 +37,7 @@ pub(super) const VARIABLES: [&str; 14] = [
 ];
 
 /// A status variable of MySQL: OFF after `ALTER INSTANCE DISABLE INNODB REDO_LOG`.
-pub(super) const REDO_LOG: &str = "innodb_redo_log_enabled";
+const REDO_LOG: &str = "innodb_redo_log_enabled";
 
 /// What was read of a server, names in small letters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,13 +46,6 @@ pub(super) struct Facts {
     pub(super) variables: BTreeMap<String, String>,
     /// Tables of ours that are not InnoDB's, each with its engine.
     pub(super) other_engines: Vec<(String, String)>,
-}
-
-/// Whose servers there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flavour {
-    Mysql,
-    Mariadb,
 }
 
 /// What a finding does to a host that wants to start.
@@ -76,15 +74,28 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Whether the version is of MySQL or MariaDB, and its first two numbers.
-pub(super) fn version_of(version: &str) -> (Flavour, Option<(u32, u32)>) {
-    let flavour =
-        if version.to_ascii_lowercase().contains("mariadb") { Flavour::Mariadb } else { Flavour::Mysql };
-    let mut numbers = version.split(['.', '-']).map(str::parse::<u32>);
-    match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => (flavour, Some((major, minor))),
-        (Some(_) | None, _) => (flavour, None),
-    }
+/// Reads what [`findings`] judges.
+pub(super) async fn facts(session: &mut Session) -> Result<Facts, StoreError> {
+    let names = VARIABLES.map(|name| format!("'{name}'")).join(", ");
+    let sql = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})");
+    let mut rows = session.rows("settings", AssertSqlSafe(sql), args![]).await?;
+    let sql = format!("SHOW GLOBAL STATUS WHERE Variable_name = '{REDO_LOG}'");
+    rows.extend(session.rows("settings", AssertSqlSafe(sql), args![]).await?);
+    let pair = |row, what| {
+        let row = Columns::of(what, row);
+        Ok::<_, StoreError>((row.text(0)?, row.text(1)?))
+    };
+    let variables = rows.iter().map(|row| {
+        let (name, value) = pair(row, "settings")?;
+        Ok::<_, StoreError>((name.to_ascii_lowercase(), value))
+    });
+    let variables = variables.collect::<Result<_, _>>()?;
+    let sql = "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES
+               WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE = 'BASE TABLE' AND TABLE_NAME LIKE 'ob|_%' ESCAPE '|'
+                 AND ENGINE <> 'InnoDB' ORDER BY TABLE_NAME";
+    let rows = session.rows("engines", sql, args![]).await?;
+    let other_engines = rows.iter().map(|row| pair(row, "engines")).collect::<Result<_, _>>()?;
+    Ok(Facts { variables, other_engines })
 }
 
 /// Everything that is not as it should be, the heaviest first.
@@ -108,18 +119,23 @@ fn other_than<'f>(facts: &'f Facts, name: &str, good: &[&str]) -> Option<&'f str
 
 fn version(facts: &Facts, find: &mut impl FnMut(Weight, String)) {
     let version = facts.variables.get("version").map_or("", String::as_str);
-    let (flavour, numbers) = version_of(version);
-    let (name, least) = match flavour {
+    let Version { flavour, number, .. } = Version::read(version);
+    let (name, (major, minor)) = match flavour {
         Flavour::Mysql => ("MySQL", (8, 4)),
         Flavour::Mariadb => ("MariaDB", (10, 11)),
     };
-    if numbers.is_none_or(|numbers| numbers < least) {
-        let (major, minor) = least;
-        find(Weight::Refused, format!("the server says it is version `{version}`, of {name} {major}.{minor} or later is needed"));
+    if number < (major, minor, 0) {
+        find(
+            Weight::Refused,
+            format!("the server says it is version `{version}`, of {name} {major}.{minor} or later is needed"),
+        );
     }
     // It answers to MySQL's protocol and parses SKIP LOCKED, but locks nothing (pingcap/tidb#69720).
     if version.to_ascii_lowercase().contains("tidb") {
-        find(Weight::Refused, format!("the server is TiDB (`{version}`), whose SKIP LOCKED locks nothing; use MySQL or MariaDB"));
+        find(
+            Weight::Refused,
+            format!("the server is TiDB (`{version}`), whose SKIP LOCKED locks nothing; use MySQL or MariaDB"),
+        );
     }
 }
 
@@ -136,16 +152,13 @@ fn transactions(facts: &Facts, find: &mut impl FnMut(Weight, String)) {
     if let Some(value) = other_than(facts, rollback, &["OFF", "0"]) {
         find(
             Weight::Refused,
-            format!("{rollback} is {value}: a wait for a lock would undo a whole unit of work unasked; set it to OFF and restart the server"),
+            format!(
+                "{rollback} is {value}: a wait for a lock would undo a whole unit of work unasked; set it to OFF and restart the server"
+            ),
         );
     }
-    if let Some(value) = other_than(facts, "completion_type", &["NO_CHAIN", "0"]) {
-        find(
-            Weight::Refused,
-            format!("completion_type is {value}: a COMMIT would begin another transaction, or end the session; set it to NO_CHAIN"),
-        );
-    }
-    let is_logging = facts.variables.get("log_bin").is_some_and(|value| value.eq_ignore_ascii_case("ON") || value == "1");
+    let is_logging =
+        facts.variables.get("log_bin").is_some_and(|value| value.eq_ignore_ascii_case("ON") || value == "1");
     if is_logging && let Some(value) = other_than(facts, "binlog_format", &["ROW", "MIXED"]) {
         find(
             Weight::Refused,
@@ -156,13 +169,17 @@ fn transactions(facts: &Facts, find: &mut impl FnMut(Weight, String)) {
     if let Some(bytes) = packet.filter(|bytes| *bytes < PACKET_BYTES_MIN) {
         find(
             Weight::Refused,
-            format!("max_allowed_packet is {bytes} bytes, at least {PACKET_BYTES_MIN} are needed for a module's chunks"),
+            format!(
+                "max_allowed_packet is {bytes} bytes, at least {PACKET_BYTES_MIN} are needed for a module's chunks"
+            ),
         );
     }
     for (table, engine) in &facts.other_engines {
         find(
             Weight::Refused,
-            format!("the engine of {table} is {engine}, which does not roll back; `ALTER TABLE {table} ENGINE = InnoDB`"),
+            format!(
+                "the engine of {table} is {engine}, which does not roll back; `ALTER TABLE {table} ENGINE = InnoDB`"
+            ),
         );
     }
 }
@@ -173,14 +190,19 @@ fn durability(facts: &Facts, find: &mut impl FnMut(Weight, String)) {
     if let Some(value) = other_than(facts, flush, &["1", "3"]) {
         find(
             Weight::Durability,
-            format!("{flush} is {value}: a crash loses commits of the last second, whose messages are acknowledged; set it to 1"),
+            format!(
+                "{flush} is {value}: a crash loses commits of the last second, whose messages are acknowledged; set it to 1"
+            ),
         );
     }
-    let is_logging = facts.variables.get("log_bin").is_some_and(|value| value.eq_ignore_ascii_case("ON") || value == "1");
+    let is_logging =
+        facts.variables.get("log_bin").is_some_and(|value| value.eq_ignore_ascii_case("ON") || value == "1");
     if is_logging && let Some(value) = other_than(facts, "sync_binlog", &["1"]) {
         find(
             Weight::Durability,
-            format!("sync_binlog is {value}: a crash loses commits out of the binary log, and with it at a replica; set it to 1"),
+            format!(
+                "sync_binlog is {value}: a crash loses commits out of the binary log, and with it at a replica; set it to 1"
+            ),
         );
     }
     if let Some(value) = other_than(facts, "innodb_doublewrite", &["ON", "1", "DETECT_AND_RECOVER", "FAST"]) {
@@ -237,7 +259,6 @@ mod tests {
 
     fn server(version: &str, others: &[(&str, &str)]) -> Facts {
         let safe = [
-            ("completion_type", "NO_CHAIN"),
             ("innodb_doublewrite", "ON"),
             ("innodb_flush_log_at_trx_commit", "1"),
             ("innodb_rollback_on_timeout", "OFF"),
@@ -260,7 +281,9 @@ mod tests {
 
     #[test]
     fn a_server_as_it_is_installed_has_no_findings() {
-        for version in ["8.4.0", "9.7.4", "8.4.6-0ubuntu1", "10.11.19-MariaDB-0+deb12u1", "11.8.2-MariaDB", "12.1.1-mariadb"] {
+        for version in
+            ["8.4.0", "9.7.4", "8.4.6-0ubuntu1", "10.11.19-MariaDB-0+deb12u1", "11.8.2-MariaDB", "12.1.1-mariadb"]
+        {
             assert_eq!(found(&server(version, &[])), [], "{version}");
         }
     }
@@ -282,7 +305,6 @@ mod tests {
             ("super_read_only", "ON", Weight::Away),
             ("innodb_read_only", "1", Weight::Away),
             ("innodb_rollback_on_timeout", "ON", Weight::Refused),
-            ("completion_type", "CHAIN", Weight::Refused),
             ("binlog_format", "STATEMENT", Weight::Refused),
             ("max_allowed_packet", "4194303", Weight::Refused),
             ("innodb_flush_log_at_trx_commit", "2", Weight::Durability),
@@ -309,7 +331,6 @@ mod tests {
             ("innodb_flush_log_at_trx_commit", "3"),
             ("innodb_doublewrite", "DETECT_AND_RECOVER"),
             ("innodb_doublewrite", "fast"),
-            ("completion_type", "0"),
             ("wsrep_on", "OFF"),
             (REDO_LOG, "ON"),
         ];

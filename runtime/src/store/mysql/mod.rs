@@ -5,8 +5,16 @@
 
 #[macro_use]
 mod args;
+mod admin;
+mod catalogue;
+mod checks;
 mod columns;
 mod errors;
+mod fleet;
+mod migrate;
+mod modules;
+mod queues;
 mod server;
 mod session;
+mod stories;
 mod supervisor;
