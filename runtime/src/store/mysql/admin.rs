@@ -5,12 +5,6 @@ use std::collections::BTreeMap;
 use super::{columns::Columns, session::Session};
 use crate::store::{HandlerId, StoreError};
 
-/// The server's clock, in microseconds.
-pub(super) async fn now_us(session: &mut Session) -> Result<i64, StoreError> {
-    let rows = session.rows("clock", "SELECT UTC_TIMESTAMP(6)", args![]).await?;
-    only("clock", &rows)?.time(0)
-}
-
 /// The one row of an answer that always has one.
 pub(super) fn only<'r>(what: &'static str, rows: &'r [sqlx::mysql::MySqlRow]) -> Result<Columns<'r>, StoreError> {
     let none = || StoreError::Statement { what, message: "the answer has no row".to_owned() };
