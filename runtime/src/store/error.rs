@@ -41,6 +41,24 @@ pub enum StoreError {
         /// What to do.
         mend: &'static str,
     },
+    /// The server's settings, version or engines are such that no promise holds.
+    #[error("failed to trust the database server: {message}")]
+    Unsafe {
+        /// Every setting, with what it breaks and how to mend it.
+        message: String,
+    },
+    /// The server does not let the user do what oncebox must.
+    #[error("failed for want of a right: {message}")]
+    Denied {
+        /// The server's words, and where the rights are listed.
+        message: String,
+    },
+    /// The procedure that tells the SQL gate of triggers and foreign keys cannot be used.
+    #[error("failed to see triggers and foreign keys through the procedure ob_catalogue: {message}")]
+    Catalogue {
+        /// Why, and how to mend it.
+        message: String,
+    },
     /// The tenant's schema file does not run.
     #[error("failed to run the tenant's schema file (store.schema): {message}")]
     Schema {
@@ -95,6 +113,9 @@ impl StoreError {
             | Self::LeaseLost { .. }
             | Self::Taken { .. }
             | Self::Migration { .. }
+            | Self::Unsafe { .. }
+            | Self::Denied { .. }
+            | Self::Catalogue { .. }
             | Self::Schema { .. }
             | Self::NotADatabase { .. }
             | Self::Damaged { .. }
@@ -120,6 +141,15 @@ codes! { StoreError {
     Migration "migration-due" Unsafe
         "the tables are older or newer than this oncebox"
         "run `oncebox migrate`, or the newer oncebox that wrote them"
+    Unsafe "store-unsafe" Unsafe
+        "the database server's settings, version or engines are such that a committed unit of work could be lost or undone"
+        "mend what the message lists; docs/mysql.md says what is looked at and why"
+    Denied "store-denied" Unsafe
+        "the database server does not let oncebox's user do what it must"
+        "grant what docs/mysql.md lists"
+    Catalogue "store-catalogue" Unsafe
+        "the SQL gate cannot be shown triggers and foreign keys: the procedure ob_catalogue is missing or may not be used"
+        "do what the message says: run `oncebox migrate`, or grant the right that it names"
     Schema "schema-file" Config
         "the tenant's schema file does not run; nothing of it was kept"
         "mend the file that store.schema names"

@@ -207,10 +207,7 @@ async fn one_put_aside_without_a_run_holds_those_behind_it_too() {
     let bench = Bench::new().await;
     bench.behind(1);
     let why = Failure::new(Class::Unrun, "redelivered", "at risk");
-    let batch = [
-        Item { delivery: ordered(&bench, "1", "a"), ran: Ran::Unrun(why) },
-        effect(ordered(&bench, "2", "a")),
-    ];
+    let batch = [Item { delivery: ordered(&bench, "1", "a"), ran: Ran::Unrun(why) }, effect(ordered(&bench, "2", "a"))];
     assert_eq!(bench.verdicts(&batch).await, fates![Parked Parked]);
     assert_eq!(bench.line().await, ["1 0 redelivered due", "2 0 behind"]);
 }

@@ -218,6 +218,9 @@ impl From<MysqlError> for StoreError {
         match (error.sort(), error) {
             (Sort::Away, _) | (_, MysqlError::Answer { .. }) => Self::Away { message },
             (Sort::Conflict | Sort::Wait, _) => Self::Busy { message },
+            (_, MysqlError::Server { number: 1044 | 1142 | 1143 | 1227 | 1370, .. }) => {
+                Self::Denied { message: format!("{message}; docs/mysql.md lists what must be granted") }
+            }
             (_, MysqlError::Server { what, number, message, .. }) => {
                 Self::Statement { what, message: format!("{message} (error {number})") }
             }

@@ -231,10 +231,16 @@ pub(super) async fn mark(session: &mut Session, marks: &[HeldMark]) -> Result<()
     for group in groups {
         let Some(first) = group.first() else { continue };
         let affected = session
-            .write_keys("held mark", &MARK, &group, |args| bind_mark(args, first), |args, mark: &&HeldMark| {
-                args.add(mark.held.0);
-                args.add(&mark.token.as_bytes()[..]);
-            })
+            .write_keys(
+                "held mark",
+                &MARK,
+                &group,
+                |args| bind_mark(args, first),
+                |args, mark: &&HeldMark| {
+                    args.add(mark.held.0);
+                    args.add(&mark.token.as_bytes()[..]);
+                },
+            )
             .await?;
         if affected != group.len() as u64 {
             return Err(StoreError::LeaseLost { held: lost(session, &group).await?.0 });

@@ -118,10 +118,16 @@ pub(super) async fn lock(session: &mut Session, keys: &[InboxKey]) -> Result<Vec
 /// Takes back the unit's own rows.
 pub(super) async fn delete(session: &mut Session, token: LeaseToken, keys: &[InboxKey]) -> Result<(), StoreError> {
     session
-        .write_keys("inbox delete", &DELETE, keys, |_| (), |args, key| {
-            key_args(args, key);
-            args.add(&token.as_bytes()[..]);
-        })
+        .write_keys(
+            "inbox delete",
+            &DELETE,
+            keys,
+            |_| (),
+            |args, key| {
+                key_args(args, key);
+                args.add(&token.as_bytes()[..]);
+            },
+        )
         .await?;
     Ok(())
 }

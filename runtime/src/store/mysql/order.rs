@@ -66,12 +66,18 @@ pub(super) async fn lock(session: &mut Session, keys: &[OrderKey]) -> Result<Vec
 /// Writes what has changed of locked rows.
 pub(super) async fn mark(session: &mut Session, rows: &[OrderRow]) -> Result<(), StoreError> {
     session
-        .write_many("order mark", &MARK, rows, |row| bytes(&row.key), |args, row: &OrderRow| {
-            args.add(row.key.0.0);
-            args.add(row.key.1.as_slice());
-            args.add(row.held);
-            args.add(row.next_place);
-        })
+        .write_many(
+            "order mark",
+            &MARK,
+            rows,
+            |row| bytes(&row.key),
+            |args, row: &OrderRow| {
+                args.add(row.key.0.0);
+                args.add(row.key.1.as_slice());
+                args.add(row.held);
+                args.add(row.next_place);
+            },
+        )
         .await?;
     Ok(())
 }

@@ -121,13 +121,19 @@ pub(super) async fn tally_add(
     counts: &[(HandlerId, Verdict, u64)],
 ) -> Result<(), StoreError> {
     session
-        .write_many("tally add", &TALLY, counts, |_| 0, |args, (handler, verdict, n): &(HandlerId, Verdict, u64)| {
-            args.add(&boot.as_bytes()[..]);
-            args.add(lane);
-            args.add(handler.0);
-            args.add(verdict.number());
-            args.add(*n);
-        })
+        .write_many(
+            "tally add",
+            &TALLY,
+            counts,
+            |_| 0,
+            |args, (handler, verdict, n): &(HandlerId, Verdict, u64)| {
+                args.add(&boot.as_bytes()[..]);
+                args.add(lane);
+                args.add(handler.0);
+                args.add(verdict.number());
+                args.add(*n);
+            },
+        )
         .await?;
     Ok(())
 }

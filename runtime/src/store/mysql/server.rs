@@ -168,7 +168,7 @@ impl Server {
     fn settings(&self) -> String {
         let (lock_wait, idle) = (self.lock_wait.as_secs().max(1), self.idle_timeout.as_secs().max(1));
         format!(
-            "SET NAMES utf8mb4, autocommit = 1, time_zone = '+00:00', lc_messages = 'en_US',
+            "SET NAMES utf8mb4, autocommit = 1, completion_type = 'NO_CHAIN', time_zone = '+00:00', lc_messages = 'en_US',
                sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,\
                            NO_ENGINE_SUBSTITUTION',
                foreign_key_checks = 1, unique_checks = 1, sql_safe_updates = 0, sql_select_limit = DEFAULT,
@@ -208,7 +208,7 @@ fn words(error: &sqlx::Error) -> String {
 }
 
 /// Reads a secret now, so that a changed one is taken with the next connection.
-fn secret(secret: &Secret) -> Result<Hidden, String> {
+pub(super) fn secret(secret: &Secret) -> Result<Hidden, String> {
     match secret {
         Secret::Plain(text) => Ok(text.clone()),
         Secret::Env(name) => {
