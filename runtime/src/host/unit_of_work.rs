@@ -365,7 +365,10 @@ impl Round<'_> {
         };
         let end = match fault {
             Fault::Store(error) => return Err(error),
-            Fault::Waited(_) => None,
+            Fault::Waited(why) => {
+                tracing::debug!(tenant = %self.lane.tenant.name, why = why.message, "taken out of its unit");
+                None
+            }
             Fault::Obsolete => Some(End::Skipped { code: "obsolete".to_owned() }),
             Fault::Failed(failure) => Some(End::Failed(failure)),
         };

@@ -42,7 +42,6 @@ macro_rules! args {
         args
     }};
 }
-pub(super) use args;
 
 /// An exact decimal, bound as one: as text it would go through DOUBLE wherever a statement calculates with it.
 pub(super) struct Decimal<'t> {

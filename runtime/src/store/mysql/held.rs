@@ -4,12 +4,12 @@
 use std::collections::{HashMap, HashSet};
 
 use oncebox_core::{
-    ids::{BusinessKey, Fingerprint, HeldIdentity, LeaseToken},
+    ids::{BusinessKey, HeldIdentity, LeaseToken},
     life::HeldState,
 };
 
 use super::{
-    args::{Args, args},
+    args::Args,
     columns::{Columns, datetime},
     many::{Many, cut},
     session::Session,

@@ -153,6 +153,10 @@ impl MysqlStore {
     }
 }
 
+fn away(error: &StoreError) -> StatementError {
+    MysqlError::Connection { what: "prepare", message: error.to_string() }.of_statement()
+}
+
 #[async_trait]
 impl Store for MysqlStore {
     fn dialect(&self) -> Dialect {
@@ -285,7 +289,7 @@ impl Store for MysqlStore {
     }
 
     async fn prepare(&self, sql: &str) -> Result<(), StatementError> {
-        let mut admin = self.admin().await.map_err(|error| MysqlError::store(error).of_statement())?;
+        let mut admin = self.admin().await.map_err(|error| away(&error))?;
         catalogue::prepare(&mut admin.session, sql).await
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{args::args, columns::Columns, many::Many, session::Session};
+use super::{columns::Columns, many::Many, session::Session};
 use crate::store::{HandlerId, OrderKey, OrderRow, StoreError};
 
 const TABLE: &str = "ob_order";

@@ -381,12 +381,10 @@ async fn find(
     let named = |columns: &[sqlx::mysql::MySqlColumn]| columns.iter().map(|c| c.name().to_owned()).collect();
     let mut found = Found { columns: Vec::new(), rows: Vec::new() };
     {
-        let mut answers =
-            sqlx::query_with(sql.clone(), args).persistent(keep == Keep::Prepared).fetch_many(&mut *connection);
-        while let Some(answer) = answers.try_next().await? {
-            if let Either::Right(row) = answer
-                && found.rows.len() < rows_max
-            {
+        let query = sqlx::query_with(sql.clone(), args).persistent(keep == Keep::Prepared);
+        let mut rows = query.fetch(&mut *connection);
+        while let Some(row) = rows.try_next().await? {
+            if found.rows.len() < rows_max {
                 found.rows.push(row);
             }
         }

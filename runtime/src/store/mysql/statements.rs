@@ -105,7 +105,8 @@ pub(super) async fn query(
     let wanted = usize::try_from(rows_max).unwrap_or(usize::MAX).saturating_add(1);
     let found = session.find("query", AssertSqlSafe(sql.clone()), args, wanted, keep).await;
     let found = found.map_err(MysqlError::of_statement)?;
-    let rows = found.rows.iter().map(|row| (0..found.columns.len()).map(|at| decoded(row, at)).collect());
+    let width = found.columns.len();
+    let rows = found.rows.iter().map(|row| (0..width).map(|at| decoded(row, at)).collect());
     Ok(QueryAnswer { columns: found.columns, rows: rows.collect::<Result<_, _>>()? })
 }
 

@@ -12,8 +12,7 @@ use oncebox_core::{
 use tokio::sync::watch;
 
 use super::{
-    args::args,
-    columns::{self, Columns},
+    columns::Columns,
     errors::{MysqlError, NO_SUCH_SAVEPOINT, Sort},
     held, inbox, order, outgoing,
     server::Server,
