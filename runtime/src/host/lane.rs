@@ -117,7 +117,8 @@ impl LaneContext {
     }
 
     fn tell_undecided(&self, batch: &[Item], error: &StoreError) {
-        let key = batch.first().and_then(|item| item.delivery.key()).map_or_else(String::new, |(_, key)| key.to_string());
+        let key =
+            batch.first().and_then(|item| item.delivery.key()).map_or_else(String::new, |(_, key)| key.to_string());
         if error.is_busy() {
             tracing::warn!(tenant = %self.tenant.name, %key, code = error.code(), %error, "left undecided for a while");
         } else {

@@ -173,7 +173,7 @@ pub(super) fn cut<'r, T>(
     let room = packet_max / 2;
     let (mut chunks, mut rest) = (Vec::new(), rows);
     while let [one, ..] = rest {
-        let (mut fitting, mut used) = (0, PER_STATEMENT);
+        let (mut fitting, mut used) = (0usize, PER_STATEMENT);
         for row in rest.iter().take(ROWS_MAX) {
             used = used.saturating_add(bytes(row)).saturating_add(PER_ROW);
             if used > room {

@@ -106,7 +106,8 @@ pub(super) async fn query(
     let found = session.find("query", AssertSqlSafe(sql.clone()), args, wanted, keep).await;
     let found = found.map_err(MysqlError::of_statement)?;
     let rows = found.rows.iter().map(|row| (0..found.columns.len()).map(|at| decoded(row, at)).collect());
-    Ok(QueryAnswer { columns: found.columns, rows: rows.collect::<Result<_, _>>()? })
+    let rows = rows.collect::<Result<_, _>>()?;
+    Ok(QueryAnswer { columns: found.columns, rows })
 }
 
 /// Binds a plugin's values. What does not fit one packet would cost the connection, and all others their unit.
