@@ -1,11 +1,12 @@
 -- What the SQL gate must know of this one database: MySQL shows triggers and referring tables only to who has rights on
 -- them, and the user of a host has none. Made by `oncebox migrate`, whose user it runs as. In braces stand a name of this
--- text and InnoDB's own list, the only one that tells foreign keys of other databases (it asks for PROCESS, and goes
--- through all of the server's).
+-- text and two queries of InnoDB's own list, the only one that tells foreign keys of other databases. It asks for PROCESS
+-- and goes through all of the server's; named in the text itself, it would ask the caller for that right too.
 --
 -- 'version': a number that moves with every definition of a business table, its indexes, triggers and foreign keys;
 -- 'elsewhere': one that moves with foreign keys of other databases that refer to this one. Otherwise rows of texts:
--- ('seen', user, triggers?, foreign keys of other databases?), ('table', name, type, engine), ('trigger', table, name),
+-- ('seen', user, triggers?, foreign keys of other databases?, database), ('table', name, type, engine),
+-- ('trigger', table, name),
 -- ('key', table, name, referring table, on delete, on update).
 CREATE PROCEDURE ob_catalogue(IN what VARCHAR(16))
   READS SQL DATA
@@ -15,7 +16,7 @@ BEGIN
   DECLARE account_host VARCHAR(255) DEFAULT SUBSTRING_INDEX(CURRENT_USER(), '@', -1);
   DECLARE account VARCHAR(300) DEFAULT CONCAT('''',
     LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH(account_host) - 1), '''@''', account_host, '''');
-  DECLARE sees_triggers, sees_elsewhere, elsewhere BIGINT UNSIGNED DEFAULT 0;
+  DECLARE sees_triggers, sees_elsewhere BIGINT UNSIGNED DEFAULT 0;
 
   IF what = 'version' THEN
     SELECT CAST(COALESCE(BIT_XOR(CAST(CONV(LEFT(SHA2(fact, 256), 15), 16, 10) AS UNSIGNED)), 0) AS SIGNED)
@@ -37,16 +38,16 @@ BEGIN
         FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = DATABASE()
     ) AS facts;
   ELSE
+    SET @ob_elsewhere = 0;
     BEGIN
       DECLARE EXIT HANDLER FOR 1227 SET sees_elsewhere = 0;
-      SELECT 1, COALESCE(BIT_XOR(CAST(CONV(LEFT(SHA2(
-          CONCAT_WS(0x00, name, from_schema, from_table, to_table, flags), 256), 15), 16, 10) AS UNSIGNED)), 0)
-        INTO sees_elsewhere, elsewhere
-        FROM {foreign_keys} AS keys_of_all
-        WHERE to_schema = DATABASE() AND from_schema <> DATABASE();
+      PREPARE ob_elsewhere FROM '{elsewhere_version}';
+      EXECUTE ob_elsewhere;
+      DEALLOCATE PREPARE ob_elsewhere;
+      SET sees_elsewhere = 1;
     END;
     IF what = 'elsewhere' THEN
-      SELECT CAST(elsewhere AS SIGNED);
+      SELECT CAST(@ob_elsewhere AS SIGNED);
     ELSE
       -- A right that is not there hides rows without an error.
       SELECT COUNT(*) INTO sees_triggers FROM (
@@ -54,7 +55,8 @@ BEGIN
         WHERE GRANTEE = account AND PRIVILEGE_TYPE = 'TRIGGER' AND DATABASE() LIKE TABLE_SCHEMA
         UNION ALL SELECT 1 FROM information_schema.USER_PRIVILEGES
         WHERE GRANTEE = account AND PRIVILEGE_TYPE = 'TRIGGER') AS granted;
-      SELECT 'seen', account, IF(sees_triggers > 0, 'yes', 'no'), IF(sees_elsewhere > 0, 'yes', 'no'), NULL, NULL;
+      SELECT 'seen', account, IF(sees_triggers > 0, 'yes', 'no'), IF(sees_elsewhere > 0, 'yes', 'no'), DATABASE(),
+        NULL;
       SELECT 'table', TABLE_NAME, TABLE_TYPE, ENGINE, NULL, NULL
         FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE();
       SELECT 'trigger', EVENT_OBJECT_TABLE, TRIGGER_NAME, NULL, NULL, NULL
@@ -63,12 +65,9 @@ BEGIN
         FROM information_schema.REFERENTIAL_CONSTRAINTS
         WHERE CONSTRAINT_SCHEMA = DATABASE() AND UNIQUE_CONSTRAINT_SCHEMA = DATABASE();
       IF sees_elsewhere > 0 THEN
-        -- Flags: 1 and 2 are CASCADE and SET NULL of a delete, 4 and 8 of an update.
-        SELECT 'key', to_table, name, CONCAT(from_schema, '.', from_table),
-            CASE WHEN flags & 1 THEN 'CASCADE' WHEN flags & 2 THEN 'SET NULL' ELSE 'RESTRICT' END,
-            CASE WHEN flags & 4 THEN 'CASCADE' WHEN flags & 8 THEN 'SET NULL' ELSE 'RESTRICT' END
-          FROM {foreign_keys} AS keys_of_all
-          WHERE to_schema = DATABASE() AND from_schema <> DATABASE();
+        PREPARE ob_elsewhere FROM '{elsewhere_keys}';
+        EXECUTE ob_elsewhere;
+        DEALLOCATE PREPARE ob_elsewhere;
       END IF;
     END IF;
   END IF;

@@ -62,7 +62,10 @@ async fn called(session: &mut Session, call: &'static str) -> Result<Vec<MySqlRo
             let who = session.rows("catalogue", "SELECT DATABASE(), CURRENT_USER()", args![]).await?;
             let who = only(NAME, &who)?;
             let (database, account) = (who.text(0)?, quoted(&who.text(1)?));
-            format!("GRANT EXECUTE ON PROCEDURE `{database}`.ob_catalogue TO {account}")
+            format!(
+                "GRANT EXECUTE ON PROCEDURE `{database}`.ob_catalogue TO {account}; if the procedure is not there, run \
+                 `oncebox migrate` first"
+            )
         }
         Some(_) | None => return Err(error.into()),
     };
@@ -133,7 +136,7 @@ pub(super) async fn catalogue(session: &mut Session) -> Result<Catalogue, StoreE
 /// The procedure sees what the user who made it may see, and says so itself: a right that he has lost would hide rows
 /// without an error.
 fn all_is_seen(row: &Columns<'_>) -> Result<(), StoreError> {
-    let maker = row.text(1)?;
+    let (maker, database) = (row.text(1)?, row.text(4)?);
     let lacks = |hidden: &str, right: &str| {
         let message = format!(
             "the user who made it, {maker}, is not shown {hidden}; GRANT {right} TO {maker} (to himself, not through a role)"
@@ -143,7 +146,7 @@ fn all_is_seen(row: &Columns<'_>) -> Result<(), StoreError> {
     match (row.text(2)?.as_str(), row.text(3)?.as_str()) {
         ("yes", "yes") => Ok(()),
         ("yes", _) => lacks("the foreign keys of other databases", "PROCESS ON *.*"),
-        (_, _) => lacks("triggers", "TRIGGER on this database"),
+        (_, _) => lacks("triggers", &format!("TRIGGER ON `{database}`.*")),
     }
 }
 

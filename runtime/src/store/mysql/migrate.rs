@@ -40,6 +40,16 @@ const FOREIGN_KEYS_MARIADB: &str = "(SELECT SUBSTRING_INDEX(ID, '/', -1) AS name
     CONVERT(CONVERT(CAST(SUBSTRING_INDEX(REF_NAME, '/', -1) AS BINARY) USING filename) USING utf8mb4) AS to_table,
     TYPE AS flags FROM information_schema.INNODB_SYS_FOREIGN)";
 
+/// A number that moves with foreign keys of other databases, into a variable.
+const ELSEWHERE_VERSION: &str = "SELECT COALESCE(BIT_XOR(CAST(CONV(LEFT(SHA2(
+        CONCAT_WS(0x00, name, from_schema, from_table, to_table, flags), 256), 15), 16, 10) AS UNSIGNED)), 0)
+    FROM {foreign_keys} AS keys_of_all WHERE to_schema = DATABASE() AND from_schema <> DATABASE() INTO @ob_elsewhere";
+/// They themselves. Flags: 1 and 2 are CASCADE and SET NULL of a delete, 4 and 8 of an update.
+const ELSEWHERE_KEYS: &str = "SELECT 'key', to_table, name, CONCAT(from_schema, '.', from_table),
+      CASE WHEN flags & 1 THEN 'CASCADE' WHEN flags & 2 THEN 'SET NULL' ELSE 'RESTRICT' END,
+      CASE WHEN flags & 4 THEN 'CASCADE' WHEN flags & 8 THEN 'SET NULL' ELSE 'RESTRICT' END
+    FROM {foreign_keys} AS keys_of_all WHERE to_schema = DATABASE() AND from_schema <> DATABASE()";
+
 /// Another `oncebox migrate` is waited for so long.
 const LOCK_WAIT_S: i64 = 60;
 /// The longest wait for whoever uses a table that is to be changed.
@@ -162,7 +172,11 @@ async fn procedure(session: &mut Session) -> Result<bool, StoreError> {
         Flavour::Mysql => (FOREIGN_KEYS_MYSQL, "CREATE PROCEDURE"),
         Flavour::Mariadb => (FOREIGN_KEYS_MARIADB, "CREATE OR REPLACE PROCEDURE"),
     };
-    let text = PROCEDURE.replace("{foreign_keys}", foreign_keys).replace("CREATE PROCEDURE", replace);
+    let quoted = |query: &str| query.replace("{foreign_keys}", foreign_keys).replace('\'', "''");
+    let text = PROCEDURE
+        .replace("{elsewhere_version}", &quoted(ELSEWHERE_VERSION))
+        .replace("{elsewhere_keys}", &quoted(ELSEWHERE_KEYS))
+        .replace("CREATE PROCEDURE", replace);
     let hash = Sha256::digest(text.as_bytes());
     let mark = hash.iter().take(16).fold("oncebox ".to_owned(), |mark, byte| mark + &format!("{byte:02x}"));
     let known = "SELECT COUNT(*) FROM information_schema.ROUTINES

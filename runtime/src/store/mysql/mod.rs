@@ -78,7 +78,8 @@ impl MysqlStore {
     ///
     /// # Errors
     /// [`StoreError::Away`] when the server cannot be reached; [`StoreError::Migration`] when a migration is due or the
-    /// tables are newer; [`StoreError::Unsafe`] when no promise would hold.
+    /// tables are newer; [`StoreError::Unsafe`] when no promise would hold; [`StoreError::Catalogue`] when the SQL gate
+    /// would see nothing.
     pub async fn open(settings: &config::Mysql, lanes: MysqlLanes, usage: Use) -> Result<Arc<Self>, StoreError> {
         Self::open_with(Server::new(settings), settings.durability, lanes, usage).await
     }
@@ -112,6 +113,10 @@ impl MysqlStore {
             }
         }
         migrate::up_to_date(&mut session).await?;
+        if usage == Use::Host {
+            // Without it no module could be served: better said at the start than with every deployment.
+            catalogue::usable(&mut session).await?;
+        }
         let admin = Mutex::new(Admin { session, elsewhere: Elsewhere::default() });
         let lanes = LaneCount { lanes, slow_lanes };
         Ok(Arc::new(Self { server, lanes, admin, changes: Arc::new(watch::Sender::new(0)) }))
