@@ -41,7 +41,7 @@ use oncebox_core::{
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 
-use self::{catalogue::Elsewhere, errors::MysqlError, server::Server, session::Session};
+use self::{catalogue::Elsewhere, checks::Finding, errors::MysqlError, server::Server, session::Session};
 use super::{
     BlockedHandler, ClaimedRow, Deployment, DeploymentAnswer, DeploymentId, DeploymentOffer, Gauges, HandlerId,
     HeldFilter, HeldId, HeldRow, HeldStory, KeyStory, Lane, LaneCount, LiveBoot, LocalId, LocalMessage, Migrated,
@@ -107,15 +107,11 @@ impl MysqlStore {
         let server = Arc::new(server);
         let mut session = Session::open(&server).await?;
         if usage == Use::Host {
-            let facts = checks::facts(&mut session).await?;
-            for warning in checks::judge(checks::findings(&facts), durability)? {
+            for warning in trusted(&mut session, durability).await? {
                 tracing::warn!(%warning, "a setting of the database server");
             }
-        }
-        migrate::up_to_date(&mut session).await?;
-        if usage == Use::Host {
-            // Without it no module could be served: better said at the start than with every deployment.
-            catalogue::usable(&mut session).await?;
+        } else {
+            migrate::up_to_date(&mut session).await?;
         }
         let admin = Mutex::new(Admin { session, elsewhere: Elsewhere::default() });
         let lanes = LaneCount { lanes, slow_lanes };
@@ -130,14 +126,13 @@ impl MysqlStore {
         migrate::migrate(settings).await
     }
 
-    /// The warnings and refusals of the server's settings, as text: what `oncebox check` shows.
+    /// What a host would warn of when it opens this database: what `oncebox check store` shows.
     ///
     /// # Errors
-    /// [`StoreError::Away`] or [`StoreError::Unsafe`], as for a host.
+    /// As [`MysqlStore::open`] for a host.
     pub async fn warnings(settings: &config::Mysql) -> Result<Vec<String>, StoreError> {
         let mut session = Session::open(&Arc::new(Server::new(settings))).await?;
-        let facts = checks::facts(&mut session).await?;
-        let warnings = checks::judge(checks::findings(&facts), settings.durability)?;
+        let warnings = trusted(&mut session, settings.durability).await?;
         Ok(warnings.iter().map(ToString::to_string).collect())
     }
 
@@ -160,6 +155,16 @@ impl MysqlStore {
 
 fn away(error: &StoreError) -> StatementError {
     MysqlError::Connection { what: "prepare", message: error.to_string() }.of_statement()
+}
+
+/// Looks at all without which no host may start; the answer is what it warns of.
+async fn trusted(session: &mut Session, durability: config::Durability) -> Result<Vec<Finding>, StoreError> {
+    let facts = checks::facts(session).await?;
+    let warnings = checks::judge(checks::findings(&facts), durability)?;
+    migrate::up_to_date(session).await?;
+    // Without it no module could be served: better said at the start than with every deployment.
+    catalogue::usable(session).await?;
+    Ok(warnings)
 }
 
 #[async_trait]
