@@ -16,6 +16,7 @@ use crate::{
     metrics,
     module::ModuleError,
     plugin::PluginError,
+    source::SourceError,
     store::StoreError,
 };
 
@@ -33,7 +34,7 @@ pub fn pages() -> Vec<(&'static str, String)> {
 }
 
 /// The codes of every error enum that a command can end with, under the heading that the page gives them.
-pub const CODES: [(&str, &str, &[Code]); 5] = [
+pub const CODES: [(&str, &str, &[Code]); 6] = [
     ("Commands", "What the command line finds wrong before or beside everything else.", Wrong::CODES),
     ("Building and reading modules", "`oncebox build` and `oncebox inspect`.", ModuleError::CODES),
     (
@@ -47,6 +48,12 @@ pub const CODES: [(&str, &str, &[Code]); 5] = [
         Check::CODES,
     ),
     ("Stores", "A tenant's database.", StoreError::CODES),
+    (
+        "Sources",
+        "Why a broker's queue is not consumed: in the log and in `/readyz`. A running host does not end with them; it tries \
+         again until it is mended.",
+        SourceError::CODES,
+    ),
 ];
 
 /// The page `errors.md`: exit codes, and every code with its meaning and mending.

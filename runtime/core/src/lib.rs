@@ -10,6 +10,7 @@ pub mod envelope;
 pub mod failure;
 pub mod failure_code;
 pub mod fingerprint;
+pub mod hand_over;
 pub mod identify;
 pub mod ids;
 pub mod json;
@@ -17,6 +18,7 @@ pub mod life;
 pub mod manifest;
 pub mod message;
 pub mod prefix;
+pub mod reconnect;
 pub mod retry;
 pub mod rule;
 #[cfg(feature = "sql")]

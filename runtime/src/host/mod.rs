@@ -3,6 +3,7 @@
 //! The road of a batch is in `road.rs`, its transaction in `unit_of_work.rs`.
 
 pub mod admission;
+mod away;
 mod claims;
 mod delivery;
 mod deployments;
@@ -37,13 +38,14 @@ use tokio::{
 };
 
 pub use self::{
+    away::DatabaseAway,
     delivery::{Claim, Delivery, Kind, Target},
     handler::{BoundDestination, Deployed, Handler, ReadyQuery, ReadyStatement},
     health::Health,
     lane::LaneContext,
     queue::{BatchLimits, LaneQueue, Waiting},
     run::{Attempted, Item, Ran, Work},
-    sources::Sources,
+    sources::{Sources, Surroundings},
     tenant::Tenant,
     unit_of_work::{Done, Fate, unit_of_work},
 };
@@ -247,6 +249,9 @@ impl Host {
             while self.slow_lanes.join_next().await.is_some() {}
         });
         let out_of_time = drained.await.is_err();
+        for source in tenants.iter().flat_map(|tenant| tenant.sources.iter()) {
+            source.close().await;
+        }
         let in_hand: usize = tenants.iter().map(|tenant| tenant.deliveries_in_hand()).sum();
         let ended = Ended { undecided: let_go.load(Ordering::Relaxed) + in_hand, out_of_time };
         if !ended.out_of_time {
@@ -279,7 +284,9 @@ async fn bring_up(
     let count = store.lanes();
     let queues = |n: u16| (0..n).map(|_| Arc::new(LaneQueue::default())).collect();
     let name: Arc<str> = name.into();
-    let sources = Sources::open(&name, &own, settings, &store, stopping);
+    let database_away = DatabaseAway::default();
+    let surroundings = Surroundings { stopping, database_away: &database_away, health };
+    let sources = Sources::open(&name, &own, settings, &store, &surroundings);
     let tenant = Tenant {
         name,
         host_limits: settings.limits,
@@ -292,6 +299,7 @@ async fn bring_up(
         boot,
         parked: Notify::new(),
         sources,
+        database_away,
         health: health.clone(),
         metrics: metrics.clone(),
         settings: own,

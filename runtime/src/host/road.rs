@@ -61,6 +61,7 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
     // What was not understood is one delivery, for nobody, whatever a route would take.
     let deliveries = if opened.is_ok() { handlers.len().max(1) } else { 1 };
     let settle = Settle::new(taken.receipt, deliveries, taken.permit);
+    let at_risk = taken.at_risk;
     let (envelope, poison) = match opened {
         Ok(envelope) => (Some(envelope), None),
         Err(poison) => (None, Some(Failure::from(poison))),
@@ -81,7 +82,7 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
         identity,
         counted: Counted::default(),
         claim: None,
-        unrun: None,
+        unrun: at_risk.clone(),
         in_hand: tenant.in_hand.clone(),
     };
     let Some(envelope) = &origin.envelope else {
