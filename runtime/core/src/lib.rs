@@ -17,6 +17,7 @@ pub mod json;
 pub mod life;
 pub mod manifest;
 pub mod message;
+pub mod order;
 pub mod prefix;
 pub mod reconnect;
 pub mod retry;

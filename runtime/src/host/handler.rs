@@ -105,13 +105,22 @@ pub struct Handler {
     current: RwLock<Option<Arc<Deployed>>>,
     /// Quick runs that are still missing; 0: not slow.
     slow: AtomicU32,
+    /// Why its events are put aside without a run, if they are.
+    blocked: RwLock<Option<Arc<str>>>,
 }
 
 impl Handler {
     /// A handler that nothing serves yet.
     #[must_use]
     pub fn new(name: &str, id: HandlerId, settings: config::Handler) -> Self {
-        Self { name: name.into(), id, settings, current: RwLock::new(None), slow: AtomicU32::new(0) }
+        Self {
+            name: name.into(),
+            id,
+            settings,
+            current: RwLock::new(None),
+            slow: AtomicU32::new(0),
+            blocked: RwLock::new(None),
+        }
     }
 
     /// The deployment that serves it now.
@@ -124,6 +133,22 @@ impl Handler {
     pub fn serve(&self, deployed: Arc<Deployed>) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(deployed);
         self.slow.store(0, Ordering::Relaxed);
+    }
+
+    /// Why its events are put aside without a run: a statement that was prepared at deployment is refused now.
+    #[must_use]
+    pub fn blocked(&self) -> Option<Arc<str>> {
+        self.blocked.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Blocks the handler, or frees it; true if that is news.
+    pub fn block(&self, reason: Option<&str>) -> bool {
+        let mut blocked = self.blocked.write().unwrap_or_else(PoisonError::into_inner);
+        let is_news = blocked.is_some() != reason.is_some();
+        if is_news {
+            *blocked = reason.map(Arc::from);
+        }
+        is_news
     }
 
     /// Whether its deliveries go to a slow lane.

@@ -12,7 +12,9 @@ mod health;
 mod http;
 mod inside;
 mod lane;
+mod line;
 mod marks;
+mod order;
 mod queue;
 mod road;
 mod run;
@@ -43,6 +45,7 @@ pub use self::{
     handler::{BoundDestination, Deployed, Handler, ReadyQuery, ReadyStatement},
     health::Health,
     lane::LaneContext,
+    line::{LineId, Lines, Turn},
     queue::{BatchLimits, LaneQueue, Waiting},
     run::{Attempted, Item, Ran, Work},
     sources::{Sources, Surroundings},
@@ -282,7 +285,8 @@ async fn bring_up(
         handlers.insert(handler.clone(), Arc::new(Handler::new(handler, id, its.clone())));
     }
     let count = store.lanes();
-    let queues = |n: u16| (0..n).map(|_| Arc::new(LaneQueue::default())).collect();
+    let lines = Arc::new(Lines::default());
+    let queues = |n: u16| (0..n).map(|_| Arc::new(LaneQueue::new(lines.moved()))).collect();
     let name: Arc<str> = name.into();
     let database_away = DatabaseAway::default();
     let surroundings = Surroundings { stopping, database_away: &database_away, health };
@@ -296,6 +300,7 @@ async fn bring_up(
         handlers,
         lanes: queues(count.lanes),
         slow_lanes: queues(count.slow_lanes),
+        lines,
         boot,
         parked: Notify::new(),
         sources,

@@ -61,7 +61,6 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
     // What was not understood is one delivery, for nobody, whatever a route would take.
     let deliveries = if opened.is_ok() { handlers.len().max(1) } else { 1 };
     let settle = Settle::new(taken.receipt, deliveries, taken.permit);
-    let at_risk = taken.at_risk;
     let (envelope, poison) = match opened {
         Ok(envelope) => (Some(envelope), None),
         Err(poison) => (None, Some(Failure::from(poison))),
@@ -73,6 +72,7 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
         envelope,
         hops: taken.hops,
         received_us: taken.received_us,
+        is_at_risk: taken.at_risk.is_some(),
         settle: Some(settle),
     });
     source.watch(&origin);
@@ -82,7 +82,8 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
         identity,
         counted: Counted::default(),
         claim: None,
-        unrun: at_risk.clone(),
+        unrun: taken.at_risk.clone(),
+        turn: None,
         in_hand: tenant.in_hand.clone(),
     };
     let Some(envelope) = &origin.envelope else {
@@ -103,7 +104,9 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
     served
         .map(|(handler, deployed)| {
             let identity = identify(envelope, &origin.message, &deployed.rule, limits).map_err(Failure::from);
-            delivery(Target::Handler(handler, deployed), identity)
+            let mut delivery = delivery(Target::Handler(handler, deployed), identity);
+            delivery.turn = delivery.order_key().map(|key| tenant.lines.enter(key));
+            delivery
         })
         .collect()
 }
@@ -139,7 +142,10 @@ async fn settle(lane: &LaneContext, items: Vec<Item>, done: Done) {
     tenant.metrics.unit(&tenant.name, &done);
     let mut decided: HashMap<Receipt, (Arc<Origin>, usize)> = HashMap::new();
     let mut again = Vec::new();
-    for (item, fate) in items.into_iter().zip(done.fates) {
+    for (mut item, fate) in items.into_iter().zip(done.fates) {
+        if let (Some(turn), Fate::Decided(_) | Fate::Lost) = (&mut item.delivery.turn, fate) {
+            turn.decided();
+        }
         match fate {
             Fate::Decided(verdict) => {
                 tenant.metrics.decided(tenant, &item.delivery, verdict);
@@ -152,7 +158,7 @@ async fn settle(lane: &LaneContext, items: Vec<Item>, done: Done) {
         }
     }
     lane.queue.put_back(again);
-    if done.parked {
+    if done.has_due {
         tenant.parked.notify_one();
     }
     let mut left: HashMap<Arc<str>, Vec<Receipt>> = HashMap::new();

@@ -214,8 +214,8 @@ pub trait UnitOfWork: Send {
     /// Writes what has changed of locked order rows.
     async fn order_mark(&mut self, rows: &[OrderRow]) -> Result<(), StoreError>;
 
-    /// Of each key, makes the held row with the lowest place due now, if it is parked and waits (`due_at` NULL) for a
-    /// predecessor.
+    /// Of each key, makes the row with the lowest place of those that are parked or dead due now, if it is parked and
+    /// waits (`due_at` NULL) for a predecessor.
     async fn order_due(&mut self, keys: &[OrderKey]) -> Result<(), StoreError>;
 
     /// Locks the held rows of claims; the answer tells, in the order given, whether the row is parked and still under
@@ -249,7 +249,7 @@ pub trait UnitOfWork: Send {
     /// Writes held rows: new ones, with body; one of the same identity is counted, and opened again if it was resolved.
     async fn held_insert(&mut self, rows: &[NewHeld]) -> Result<Vec<HeldId>, StoreError>;
 
-    /// Brings claimed rows up to date under their tokens.
+    /// Brings claimed rows up to date under their tokens; one that is resolved gives up its place.
     ///
     /// # Errors
     /// [`StoreError::LeaseLost`] when a row does not carry its token any more.

@@ -12,6 +12,7 @@ mod failures;
 mod faulty;
 mod inside;
 mod life;
+mod order;
 mod outgoing;
 mod queue;
 mod settlement;

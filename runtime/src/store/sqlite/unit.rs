@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use oncebox_core::{
     ids::{BootId, BusinessKey, Fingerprint, LeaseToken},
-    life::{InboxState, Verdict},
+    life::{HeldState, InboxState, Verdict},
     value::Value,
 };
 use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
@@ -353,7 +353,7 @@ impl UnitOfWork for SqliteUnit<'_> {
         let sql = concat!(
             "UPDATE ob_held SET state = ?, due_at = ?, lease_token = NULL, attempts = ?, attempts_short = ?,
                class = coalesce(?, class), code = coalesce(?, code), message = coalesce(?, message),
-               deployment_id = coalesce(?, deployment_id), changed_at = ",
+               deployment_id = coalesce(?, deployment_id), place = iif(?, NULL, place), changed_at = ",
             now_us!(),
             "
              WHERE held_id = ? AND lease_token = ?"
@@ -369,6 +369,7 @@ impl UnitOfWork for SqliteUnit<'_> {
                 .bind(why.map(|(_, code, _)| code.as_str()))
                 .bind(why.map(|(_, _, message)| message.as_str()))
                 .bind(mark.deployment.map(|d| d.0))
+                .bind(mark.state == HeldState::Resolved)
                 .bind(mark.held.0)
                 .bind(mark.token.as_bytes())
                 .execute(&mut self.lane.connection)
