@@ -11,6 +11,8 @@ pub mod failure;
 pub mod failure_code;
 pub mod fingerprint;
 pub mod hand_over;
+#[cfg(feature = "sql")]
+pub mod fold;
 pub mod identify;
 pub mod ids;
 pub mod json;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use oncebox_core::{
-    config,
+    config, fold,
     manifest::{Integers, Reaction, RowExpectation},
     retry::RetryPolicy,
     rule::Rule,
@@ -31,6 +31,8 @@ pub struct ReadyStatement {
     pub mismatch: Reaction,
     /// What a server error means, by MySQL's number.
     pub errors: BTreeMap<u32, Reaction>,
+    /// Whether rows of many events may be written as one.
+    pub fold: fold::Facts,
 }
 
 /// A query, ready to run.

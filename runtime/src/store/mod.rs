@@ -13,7 +13,7 @@ mod rows;
 #[cfg(feature = "embedded")]
 pub mod sqlite;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::Range, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use oncebox_core::{
@@ -233,6 +233,15 @@ pub trait UnitOfWork: Send {
 
     /// Runs a staged write; the answer is the number of rows that it matched.
     async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError>;
+
+    /// Runs a staged INSERT for many events as one, with the byte range `group` of its text repeated a row; the answer is
+    /// the number of rows that all together matched. An error says nothing of which rows stand: the caller rolls back.
+    async fn staged_insert_many(
+        &mut self,
+        sql: &Arc<str>,
+        group: Range<usize>,
+        rows: &[&[Value]],
+    ) -> Result<u64, StatementError>;
 
     /// Runs a query of a plugin; at most `rows_max` + 1 rows are read.
     async fn query(&mut self, sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError>;

@@ -15,7 +15,7 @@ use crate::{
 };
 
 async fn faulty(bench: &Bench, commit: Commit) -> Box<dyn Lane> {
-    Box::new(FaultyLane { inner: bench.store.lane().await.unwrap(), commit })
+    Box::new(FaultyLane::new(bench.store.lane().await.unwrap(), commit))
 }
 
 #[tokio::test]

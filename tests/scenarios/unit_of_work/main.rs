@@ -10,6 +10,7 @@ mod commit;
 mod deliveries;
 mod failures;
 mod faulty;
+mod fold;
 mod inside;
 mod life;
 mod order;
