@@ -10,9 +10,9 @@ pub mod envelope;
 pub mod failure;
 pub mod failure_code;
 pub mod fingerprint;
-pub mod hand_over;
 #[cfg(feature = "sql")]
 pub mod fold;
+pub mod hand_over;
 pub mod identify;
 pub mod ids;
 pub mod json;

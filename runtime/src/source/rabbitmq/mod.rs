@@ -37,7 +37,7 @@ use self::{
     hand::{Hand, Handed},
     keeper::Keeper,
 };
-use super::{Conditions, Intake, Origin, Receipt, Source, SourceError, Taken};
+use super::{Conditions, Intake, Origin, Receipt, Source, Taken};
 use crate::clock;
 
 /// Messages taken at once, at most.
