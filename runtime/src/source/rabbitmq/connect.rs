@@ -1,16 +1,26 @@
 //! Opening a connection: the password of now, TLS as configured, an end to every wait.
 
-use std::{fs, io, path::Path, time::Duration};
+use std::{
+    fs, io,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
+use async_rs::Runtime;
 use lapin::{
     ConnectionProperties, ErrorKind,
-    tcp::{AMQPUriTcpExt as _, RustlsConnector, RustlsConnectorConfig},
+    tcp::{AMQPUriTcpExt as _, AsyncTcpStream, RustlsConnector, RustlsConnectorConfig},
     uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo},
 };
 use oncebox_core::config::{Hidden, Rabbitmq, Secret, Tls, TlsClient, TlsMode};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
 
-use crate::source::SourceError;
+use super::wire::{self, Kit, Wire};
+use crate::{clock, source::SourceError};
 
 /// The longest wait for any answer of the broker.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -40,24 +50,29 @@ impl Target<'_> {
         let uri = self.uri()?;
         let tls = self.connector()?;
         let properties = ConnectionProperties::default().with_connection_name(self.shown_as.as_str().into());
-        let runtime = lapin::runtime::default_runtime().map_err(|error| self.failed(&error))?;
-        let dial = async move |uri: AMQPUri, runtime| {
+        let until = tokio::time::Instant::from(clock::monotonic() + ANSWER_MAX);
+        let connected = Arc::new(AtomicBool::new(false));
+        let is_connected = connected.clone();
+        let dial = async move |uri: AMQPUri, _: Runtime<Kit>| {
             let plain = AMQPUri { scheme: AMQPScheme::AMQP, ..uri.clone() };
-            let connected = async {
-                let stream = plain.connect_async(&runtime).await?;
+            let opened = async {
+                let stream = plain.connect_async(&Runtime::tokio_current()).await?;
                 match &tls {
                     Some(connector) => stream.into_rustls(connector, &uri.authority.host).await,
                     None => Ok(stream),
                 }
             };
-            let bounded = tokio::time::timeout(ANSWER_MAX, connected).await;
-            bounded.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(lapin::Error::from)
+            let opened = tokio::time::timeout_at(until, opened).await;
+            let stream = opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+            Ok(AsyncTcpStream::Plain(Wire::new(stream, until, is_connected.clone())))
         };
-        let connected = lapin::Connection::connector(uri, runtime, dial, properties);
-        match tokio::time::timeout(ANSWER_MAX, connected).await {
-            Ok(connected) => connected.map_err(|error| self.failed(&error)),
-            Err(_) => Err(self.no_answer("connect")),
-        }
+        let connecting = lapin::Connection::connector(uri, wire::runtime(), dial, properties);
+        let connection = match tokio::time::timeout_at(until, connecting).await {
+            Ok(connection) => connection.map_err(|error| self.failed(&error))?,
+            Err(_) => return Err(self.no_answer("connect")),
+        };
+        connected.store(true, Ordering::Relaxed);
+        Ok(connection)
     }
 
     /// The broker did not answer in time.
@@ -139,6 +154,9 @@ impl Target<'_> {
                 reason,
             },
             Some((_, reason)) => SourceError::Unreachable { connection, address, reason },
+            None if matches!(error.kind(), ErrorKind::IOError(cause) if cause.kind() == io::ErrorKind::TimedOut) => {
+                self.no_answer("connect")
+            }
             None => SourceError::Unreachable { connection, address, reason: plainly(error) },
         }
     }

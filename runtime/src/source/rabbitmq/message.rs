@@ -9,6 +9,8 @@ use lapin::{
 };
 use oncebox_core::message::{Header, Message};
 
+use super::sieve::RAW;
+
 /// Headers that the broker itself writes: they differ from one delivery to the next, so they are no part of the message.
 const BROKERS_OWN: [&str; 11] = [
     "x-acquired-count",
@@ -34,11 +36,19 @@ pub(super) fn earlier_deliveries(delivery: &Delivery) -> u64 {
 
 /// The message as the producer sent it, and where it lies.
 pub(super) fn message(queue: &str, delivery: Delivery) -> Message {
-    let headers = delivery.properties.headers().as_ref().map_or_else(Vec::new, headers);
+    let table = delivery.properties.headers().as_ref();
+    let mut properties = properties(&delivery.properties, delivery.routing_key.as_str());
+    for (name, value) in table.into_iter().flat_map(FieldTable::inner) {
+        if let Some(name) = name.as_str().strip_prefix(RAW) {
+            let name = format!("amqp:{name}");
+            properties.retain(|(other, _)| *other != name);
+            properties.push((name, bytes(value)));
+        }
+    }
     Message {
-        headers,
+        headers: table.map_or_else(Vec::new, headers),
         content_type: delivery.properties.content_type().as_ref().map(|text| text.as_str().to_owned()),
-        properties: properties(&delivery.properties, delivery.routing_key.as_str()),
+        properties,
         position: [
             ("queue", queue),
             ("exchange", delivery.exchange.as_str()),
@@ -51,7 +61,8 @@ pub(super) fn message(queue: &str, delivery: Delivery) -> Message {
 }
 
 fn headers(table: &FieldTable) -> Vec<Header> {
-    let own = table.inner().iter().filter(|(name, _)| !BROKERS_OWN.contains(&name.as_str()));
+    let is_own = |name: &str| !BROKERS_OWN.contains(&name) && !name.starts_with(RAW);
+    let own = table.inner().iter().filter(|(name, _)| is_own(name.as_str()));
     own.map(|(name, value)| Header::new(name.as_str(), bytes(value))).collect()
 }
 
@@ -268,6 +279,17 @@ mod tests {
         let expected =
             [position("queue", "orders"), position("exchange", "shop"), position("routing-key", "order.paid")];
         assert_eq!(first.position, expected);
+    }
+
+    #[test]
+    fn a_property_that_is_no_text_is_bytes() {
+        let raw = |name: &str, bytes: &[u8]| (format!("{RAW}{name}"), AMQPValue::LongString(bytes.into()));
+        let (key, id) = (raw("routing-key", b"\xff"), raw("message-id", b"\xfe"));
+        let message = message("orders", delivery(false, &[(&key.0, key.1.clone()), (&id.0, id.1.clone())]));
+        assert_eq!(message.headers, []);
+        assert_eq!(message.property("amqp:routing-key"), Some(b"\xff".as_slice()));
+        assert_eq!(message.property("amqp:message-id"), Some(b"\xfe".as_slice()));
+        assert_eq!(message.properties.len(), 2);
     }
 
     #[test]

@@ -10,6 +10,8 @@ mod hand;
 mod keeper;
 mod message;
 mod queue;
+mod sieve;
+mod wire;
 
 use std::{
     sync::{
