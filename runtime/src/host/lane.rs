@@ -9,7 +9,7 @@ use super::{
     tenant::Tenant,
     unit_of_work::{Done, unit_of_work},
 };
-use crate::store::StoreError;
+use crate::{clock, store::StoreError};
 
 /// One worker of a tenant.
 pub struct LaneContext {
@@ -151,6 +151,7 @@ impl<'a> Patience<'a> {
     /// The database is there.
     pub(super) fn over(&mut self) {
         self.wait = FIRST_WAIT;
+        self.lane.tenant.database_away.back(self.lane.number);
         if self.lane.tenant.health.mended(&self.name()) {
             tracing::info!(tenant = %self.lane.tenant.name, lane = self.lane.number, "the database is back");
         }
@@ -159,6 +160,7 @@ impl<'a> Patience<'a> {
     /// Waits before the next try; `None`: the host stops.
     pub(super) async fn wait(&mut self, error: &StoreError) -> Option<()> {
         let tenant = &self.lane.tenant;
+        tenant.database_away.missed(self.lane.number, clock::monotonic());
         if tenant.health.missing(self.name(), error.to_string()) {
             tracing::warn!(tenant = %tenant.name, code = error.code(), %error, "waiting for the database");
         }

@@ -12,8 +12,8 @@ use std::{
 
 use oncebox::{
     host::{
-        Attempted, BoundDestination, Claim, Delivery, Deployed, Done, Fate, Handler, Health, Item, LaneContext,
-        LaneQueue, Ran, ReadyQuery, ReadyStatement, Sources, Target, Tenant, unit_of_work,
+        Attempted, BoundDestination, Claim, DatabaseAway, Delivery, Deployed, Done, Fate, Handler, Health, Item,
+        LaneContext, LaneQueue, Ran, ReadyQuery, ReadyStatement, Sources, Target, Tenant, unit_of_work,
     },
     metrics::Metrics,
     plugin::{Compiler, Engine, EngineLimits, Module, Outcome, RunLimits, StagedEvent, StagedWrite},
@@ -126,6 +126,7 @@ impl Bench {
             secret: [7; 32],
             parked: Notify::new(),
             sources: Sources::default(),
+            database_away: DatabaseAway::default(),
             health: Arc::new(Health::default()),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
