@@ -132,6 +132,8 @@ pub(super) struct Failed {
     pub(super) code: &'static str,
     /// What, where, how to mend.
     pub(super) message: String,
+    /// The database is away, and may come back by itself.
+    pub(super) is_away: bool,
     details: Details,
 }
 
@@ -147,7 +149,7 @@ enum Details {
 
 impl Failed {
     pub(super) fn new(wrong: Wrong, message: impl Into<String>) -> Self {
-        Self { exit: wrong.exit(), code: wrong.code(), message: message.into(), details: Details::None }
+        Self { exit: wrong.exit(), code: wrong.code(), message: message.into(), is_away: false, details: Details::None }
     }
 
     /// The configuration is wrong.
@@ -169,7 +171,7 @@ impl Failed {
 
     fn manifest(exit: Exit, code: &'static str, errors: TextErrors) -> Self {
         let message = format!("the manifest has {}; mend handler.toml and run `oncebox build`", counted(&errors));
-        Self { exit, code, message, details: Details::Texts(errors) }
+        Self { exit, code, message, is_away: false, details: Details::Texts(errors) }
     }
 
     /// Says first what was done before.
@@ -226,7 +228,13 @@ fn counted(errors: &TextErrors) -> String {
 
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
-        Self { exit: error.exit(), code: error.code(), message: error.to_string(), details: Details::None }
+        Self {
+            exit: error.exit(),
+            code: error.code(),
+            message: error.to_string(),
+            is_away: error.is_away(),
+            details: Details::None,
+        }
     }
 }
 
@@ -234,7 +242,7 @@ impl From<PluginError> for Failed {
     fn from(error: PluginError) -> Self {
         let (exit, code, message) = (error.exit(), error.code(), error.to_string());
         let PluginError::ManifestInvalid(errors) = error else {
-            return Self { exit, code, message, details: Details::None };
+            return Self { exit, code, message, is_away: false, details: Details::None };
         };
         Self::manifest(exit, code, errors)
     }
@@ -244,7 +252,7 @@ impl From<ModuleError> for Failed {
     fn from(error: ModuleError) -> Self {
         let (exit, code, message) = (error.exit(), error.code(), error.to_string());
         let ModuleError::Manifest(errors) = error else {
-            return Self { exit, code, message, details: Details::None };
+            return Self { exit, code, message, is_away: false, details: Details::None };
         };
         Self::manifest(exit, code, errors)
     }
