@@ -8,4 +8,5 @@ pub mod host;
 pub mod page;
 pub mod patience;
 pub mod promise;
+pub mod services;
 pub mod wat;

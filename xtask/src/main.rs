@@ -1,9 +1,10 @@
-//! The project's own commands, one file each: `cargo demo`, `cargo verify`, `cargo bless`.
+//! The project's own commands, one file or folder each: `cargo demo`, `cargo verify`, `cargo services`, `cargo bless`.
 
 mod bless;
 mod demo;
 mod licences;
 mod run;
+mod services;
 mod sum;
 mod target;
 mod verify;
@@ -22,6 +23,10 @@ cargo demo [--keep] [--seed N]     both examples on the embedded store: a stream
 cargo verify [--fast] [STEP]...    everything CI checks, cheap to dear; STEP: these alone
     --fast                         the steps that need no build of guests and no test
     --list                         names the steps
+cargo services up [NAME]...        brings up the servers of the tests: mysql, rabbitmq, mariadb (all, or those named)
+cargo services status [NAME]...    says which are up, and where; exit code 1 when one is not
+cargo services down [NAME]...      ends those that `up` started; what was downloaded stays
+    --purge                        removes that too, and their data
 cargo bless                        rewrites the generated pages under docs/reference
 cargo xtask --help                 this text
 
@@ -52,6 +57,7 @@ fn dispatch(args: &[&str]) -> Result {
     match args.split_first() {
         Some((&"demo", rest)) => demo::demo(&repo, rest),
         Some((&"verify", rest)) => verify::verify(&repo, rest),
+        Some((&"services", rest)) => services::services(&repo, rest),
         Some((&"bless", rest)) => bless::bless(&repo, rest),
         Some((verb, _)) => Err(Failed::Usage(format!("there is no command `{verb}`"))),
         None => Err(Failed::Usage("which command?".to_owned())),

@@ -38,9 +38,12 @@ failure_codes! {
         "database-away" "the tenant's database is away, busy, full or read-only" "bring it back; nothing is counted"
     }
     Blocked {
+        "handler-blocked" "the handler is blocked: a table or a right that its statements need is gone" "mend the schema or the grants, or deploy a module that fits; then its events run"
         "schema-changed" "a statement that was prepared at deployment is refused now" "mend the table or deploy a module that fits it; what is parked runs then"
     }
     Unrun {
+        "behind" "an earlier event of the same ordering key is parked or dead; this one waits for it, uncounted" "nothing, as long as that one is tried again; if it is dead, decide it"
+        "redelivered" "the broker has handed it over so often without an ack that it would drop it soon; it was put aside without a run" "find out why hosts end before they commit; it runs when its turn comes"
         "slow-backlog" "a slow handler has too many events waiting; this one was put aside without a run" "make the handler faster; it runs when its turn comes"
     }
     GuestRetry {

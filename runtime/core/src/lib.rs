@@ -10,12 +10,15 @@ pub mod envelope;
 pub mod failure;
 pub mod failure_code;
 pub mod fingerprint;
+#[cfg(feature = "sql")]
+pub mod fold;
 pub mod identify;
 pub mod ids;
 pub mod json;
 pub mod life;
 pub mod manifest;
 pub mod message;
+pub mod order;
 pub mod prefix;
 pub mod retry;
 pub mod rollout;

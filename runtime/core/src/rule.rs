@@ -56,7 +56,7 @@ impl Rule {
         Self::parse(
             handler.key.as_deref().unwrap_or(&manifest.key),
             handler.fingerprint.as_ref().unwrap_or(&manifest.fingerprint),
-            manifest.ordering.as_deref(),
+            handler.ordering.as_deref().or(manifest.ordering.as_deref()),
         )
     }
 

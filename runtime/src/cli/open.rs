@@ -29,7 +29,9 @@ impl Opened {
         for path in tenant_files(&folder.join("tenants.d"))? {
             files.push(read(&path, "a file of tenants.d is one tenant")?);
         }
-        let (config, warnings) = config::read(&files).map_err(Failed::config)?;
+        let (mut config, warnings) = config::read(&files).map_err(Failed::config)?;
+        config.start_access_paths_at(&absolute(&folder)?);
+        refuse_missing_features(&config)?;
         Ok(Self { config, warnings, folder })
     }
 
@@ -132,10 +134,13 @@ impl Opened {
         }
     }
 
-    /// The file of a tenant's store, if it is there.
+    /// The file of a tenant's store, if it is there; a store on a server has none, and only the server knows.
     fn made(&self, tenant: &config::Tenant) -> Option<PathBuf> {
         let path = self.folder.join(&self.config.host.data_dir).join(file_of(tenant));
-        path.exists().then_some(path)
+        match &tenant.store {
+            config::Store::Sqlite { .. } => path.exists().then_some(path),
+            config::Store::Mysql(_) => Some(path),
+        }
     }
 
     async fn store_at(
@@ -145,7 +150,10 @@ impl Opened {
         tenant: &config::Tenant,
         usage: Use,
     ) -> Result<Arc<dyn Store>, Failed> {
-        let opened = embedded(path, self.schema(tenant)?.as_deref(), usage).await;
+        let opened = match &tenant.store {
+            config::Store::Sqlite { .. } => embedded(path, self.schema(tenant)?.as_deref(), usage).await,
+            config::Store::Mysql(own) => mysql(own).await,
+        };
         opened.map_err(|failed| failed.after(&format!("tenant `{name}`: ")))
     }
 }
@@ -158,8 +166,42 @@ async fn embedded(path: &Path, schema: Option<&str>, usage: Use) -> Result<Arc<d
 #[cfg(not(feature = "embedded"))]
 #[expect(clippy::unused_async, reason = "the same call with the feature waits for the database")]
 async fn embedded(_path: &Path, _schema: Option<&str>, _usage: Use) -> Result<Arc<dyn Store>, Failed> {
-    let message = "store kind \"sqlite\" needs the feature \"embedded\", which this build of oncebox does not have";
+    Err(lacking("store kind \"sqlite\"", "embedded"))
+}
+
+#[expect(clippy::unused_async, reason = "opening waits for the server")]
+async fn mysql(own: &config::Mysql) -> Result<Arc<dyn Store>, Failed> {
+    let message = format!("a store of kind \"mysql\" cannot be opened by this oncebox ({})", own.address);
     Err(Failed::new(Wrong::Config, message))
+}
+
+/// A source whose feature was left out of the build would never bring a message.
+fn refuse_missing_features(config: &Config) -> Result<(), Failed> {
+    if cfg!(feature = "rabbitmq") {
+        return Ok(());
+    }
+    for (tenant, own) in &config.tenants {
+        for (name, source) in &own.sources {
+            if let config::SourceKind::Rabbitmq(_) = source.kind {
+                let what = format!("tenant `{tenant}`: source `{name}`: source kind \"rabbitmq\"");
+                return Err(lacking(&what, "rabbitmq"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn lacking(what: &str, feature: &str) -> Failed {
+    let message = format!("{what} needs the feature \"{feature}\", which this build of oncebox does not have");
+    Failed::new(Wrong::Config, message)
+}
+
+/// The folder itself, wherever the process may be later.
+fn absolute(folder: &Path) -> Result<PathBuf, Failed> {
+    let here = std::env::current_dir().map(|here| here.join(folder));
+    here.map_err(|error| {
+        Failed::new(Wrong::ConfigFile, format!("cannot find out in which folder the command runs: {error}"))
+    })
 }
 
 fn file_of(tenant: &config::Tenant) -> &Path {

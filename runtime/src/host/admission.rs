@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use oncebox_core::{
     config::{self, HostLimits, common_type},
+    fold,
     manifest::{Manifest, RowExpectation},
     retry::RetryPolicy,
     rule::Rule,
@@ -346,19 +347,25 @@ fn statements(
     let operator = Operator { tables: &place.tenant.tables, triggers: &place.tenant.triggers };
     let mut gate = |what: &str, sql: &str, params: usize, purpose: Purpose| {
         let declared = Declared { tables: &manifest.tables, params, purpose };
-        if let Err(refusal) = sql::check(sql, dialect, &declared, &operator, catalogue) {
-            reasons.push(Reason { code: refusal.rule.code(), message: format!("{what}: {refusal}") });
+        match sql::check(sql, dialect, &declared, &operator, catalogue) {
+            Ok(accepted) => Some(accepted),
+            Err(refusal) => {
+                reasons.push(Reason { code: refusal.rule.code(), message: format!("{what}: {refusal}") });
+                None
+            }
         }
     };
     let statements = manifest.statements.iter().map(|(name, statement)| {
         let sql = text(dialect, &statement.sql, statement.sqlite.as_deref());
         let rows: RowExpectation = statement.rows;
-        gate(&format!("[statements.{name}]"), sql, statement.params.len(), Purpose::Statement { rows });
+        let purpose = Purpose::Statement { rows };
+        let accepted = gate(&format!("[statements.{name}]"), sql, statement.params.len(), purpose);
         let ready = ReadyStatement {
             sql: sql.into(),
             rows,
             mismatch: statement.mismatch.clone(),
             errors: statement.errors.clone(),
+            fold: accepted.map(|accepted| fold::facts(&accepted, rows, catalogue)).unwrap_or_default(),
         };
         (name.clone(), ready)
     });

@@ -51,6 +51,10 @@ async fn look(tenant: &Tenant) -> Result<Duration, StoreError> {
         // A handler that nobody serves here, or that is not configured any more, is looked at again in a second.
         let Some(handler) = tenant.handlers.values().find(|handler| handler.id == id) else { continue };
         let Some(deployed) = handler.current() else { continue };
+        // What is parked waits until somebody has mended what blocks it.
+        if handler.blocked().is_some() {
+            continue;
+        }
         if due_us <= now {
             claim(tenant, handler, &deployed).await?;
         }
@@ -87,6 +91,7 @@ fn delivery(
     // Its source may be read otherwise now; then it is dead under its own key, and not poison beside a row that stays
     // parked and is claimed for ever.
     let unrun = opened.as_ref().err().map(|poison| Failure::from(poison.clone()));
+    let (ordering_key, place) = row.place.map(|place| (place.ordering_key, place.place)).unzip();
     let origin = Origin {
         source: row.source.as_str().into(),
         hash: message_hash(&row.body),
@@ -94,15 +99,17 @@ fn delivery(
         envelope: opened.ok(),
         hops: row.hops,
         received_us: row.received_us,
+        is_at_risk: false,
         settle: None,
     };
     Delivery {
         target: Target::Handler(handler.clone(), deployed.clone()),
         origin: Arc::new(origin),
-        identity: Ok(Identity { key: row.key, fingerprint: row.fingerprint, ordering_key: None }),
+        identity: Ok(Identity { key: row.key, fingerprint: row.fingerprint, ordering_key }),
         counted: Counted { attempts: row.attempts, attempts_short: row.attempts_short },
-        claim: Some(Claim { held: row.held, token, generation: row.generation }),
+        claim: Some(Claim { held: row.held, token, generation: row.generation, place }),
         unrun,
+        turn: None,
         in_hand: tenant.in_hand.clone(),
     }
 }

@@ -9,10 +9,13 @@ use oncebox_core::{
     retry::Counted,
 };
 
-use super::handler::{Deployed, Handler};
+use super::{
+    handler::{Deployed, Handler},
+    line::{LineId, Turn},
+};
 use crate::{
     source::Origin,
-    store::{HandlerId, HeldId, InboxKey, InboxRow, LocalId},
+    store::{HandlerId, HeldId, InboxKey, InboxRow, LocalId, OrderKey},
 };
 
 /// Whom a delivery is for.
@@ -33,6 +36,8 @@ pub struct Claim {
     pub token: LeaseToken,
     /// Of which generation.
     pub generation: u32,
+    /// Its place behind others of its ordering key.
+    pub place: Option<u64>,
 }
 
 /// One message for one handler.
@@ -49,6 +54,9 @@ pub struct Delivery {
     pub claim: Option<Claim>,
     /// Put aside without a run, uncounted, for this reason.
     pub unrun: Option<Failure>,
+    /// Its place behind others of the same ordering key, if the handler asks for order; a claim has none: its successors
+    /// are held by the tables.
+    pub turn: Option<Turn>,
     /// Makes it count among what the host has in hand, until it is dropped.
     pub in_hand: Arc<()>,
 }
@@ -67,6 +75,19 @@ impl Delivery {
     #[must_use]
     pub fn key(&self) -> Option<InboxKey> {
         self.identity.as_ref().ok().map(|identity| (self.handler_id(), identity.key.clone()))
+    }
+
+    /// The ordering key, if the handler asks for order.
+    #[must_use]
+    pub fn order_key(&self) -> Option<OrderKey> {
+        let ordering_key = self.identity.as_ref().ok()?.ordering_key.clone()?;
+        Some((self.handler_id(), ordering_key))
+    }
+
+    /// The line that it stands in.
+    #[must_use]
+    pub fn line(&self) -> Option<LineId> {
+        self.turn.as_ref().map(Turn::line)
     }
 
     /// Whether the inbox row says the same fact, compared by the rule that made the row.
@@ -99,6 +120,9 @@ impl Delivery {
             Target::Handler(_, deployed) => deployed.has_queries(),
             Target::Nobody => false,
         };
+        if self.origin.is_at_risk && self.turn.is_none() {
+            return Kind::AtRisk;
+        }
         match (self.claim.is_some(), runs_inside) {
             (false, false) => Kind::Deliveries,
             (false, true) => Kind::DeliveriesInside,
@@ -111,6 +135,8 @@ impl Delivery {
 /// Deliveries of one kind may share a unit of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
+    /// From a broker that will drop them soon: put aside without a run, before all others, as many as there are.
+    AtRisk,
     /// From a source, run before the unit.
     Deliveries,
     /// From a source, run inside the unit.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use oncebox_core::{
-    config,
+    config, fold,
     manifest::{Integers, Reaction, RowExpectation},
     retry::RetryPolicy,
     rule::Rule,
@@ -31,6 +31,8 @@ pub struct ReadyStatement {
     pub mismatch: Reaction,
     /// What a server error means, by MySQL's number.
     pub errors: BTreeMap<u32, Reaction>,
+    /// Whether rows of many events may be written as one.
+    pub fold: fold::Facts,
 }
 
 /// A query, ready to run.
@@ -113,13 +115,22 @@ pub struct Handler {
     serving: RwLock<Serving>,
     /// Quick runs that are still missing; 0: not slow.
     slow: AtomicU32,
+    /// Why its events are put aside without a run, if they are.
+    blocked: RwLock<Option<Arc<str>>>,
 }
 
 impl Handler {
     /// A handler that nothing serves yet.
     #[must_use]
     pub fn new(name: &str, id: HandlerId, settings: config::Handler) -> Self {
-        Self { name: name.into(), id, settings, serving: RwLock::default(), slow: AtomicU32::new(0) }
+        Self {
+            name: name.into(),
+            id,
+            settings,
+            serving: RwLock::default(),
+            slow: AtomicU32::new(0),
+            blocked: RwLock::new(None),
+        }
     }
 
     /// The deployment that serves it now.
@@ -147,6 +158,22 @@ impl Handler {
     pub fn withdraw(&self) -> bool {
         let mut serving = self.serving.write().unwrap_or_else(PoisonError::into_inner);
         !std::mem::replace(&mut serving.is_withdrawn, true) && serving.last.is_some()
+    }
+
+    /// Why its events are put aside without a run: a statement that was prepared at deployment is refused now.
+    #[must_use]
+    pub fn blocked(&self) -> Option<Arc<str>> {
+        self.blocked.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Blocks the handler, or frees it; true if that is news.
+    pub fn block(&self, reason: Option<&str>) -> bool {
+        let mut blocked = self.blocked.write().unwrap_or_else(PoisonError::into_inner);
+        let is_news = blocked.is_some() != reason.is_some();
+        if is_news {
+            *blocked = reason.map(Arc::from);
+        }
+        is_news
     }
 
     /// Whether its deliveries go to a slow lane.

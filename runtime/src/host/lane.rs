@@ -1,9 +1,9 @@
 //! What a lane has and does beside the road itself: its units of work, its patience with the database.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use super::{
-    line::Line,
+    link::Link,
     queue::{BatchLimits, LaneQueue},
     run::{Item, Work},
     tenant::Tenant,
@@ -43,15 +43,18 @@ impl LaneContext {
     }
 
     /// Does a unit of work until it is through. A batch that fails for another reason than an absent database is cut
-    /// in halves; what fails alone is logged and left undecided, so that it does not hold up the others.
-    pub async fn decide(&self, line: &mut Line, batch: Vec<Item>) -> Vec<(Vec<Item>, Done)> {
+    /// in halves; what fails alone is logged and tried again later, and so is what stands behind it in its line, so that
+    /// it does not hold up the others.
+    pub async fn decide(&self, link: &mut Link, batch: Vec<Item>) -> Vec<(Vec<Item>, Done)> {
         let mut patience = Patience::new(self);
         let (mut todo, mut done) = (vec![batch], Vec::new());
+        let (mut later, mut lines) = (Vec::new(), HashSet::new());
         while let Some(mut batch) = todo.pop() {
+            later.extend(batch.extract_if(.., |item| item.delivery.line().is_some_and(|line| lines.contains(&line))));
             if batch.is_empty() {
                 continue;
             }
-            let Some(connection) = line.open(self).await else { return done };
+            let Some(connection) = link.open(self).await else { return done };
             match unit_of_work(self, connection, &batch).await {
                 Ok(outcome) => {
                     patience.over();
@@ -59,7 +62,7 @@ impl LaneContext {
                 }
                 Err(error) if error.is_away() => {
                     todo.push(batch);
-                    line.lost();
+                    link.lost();
                     if patience.wait(&error).await.is_none() {
                         return done;
                     }
@@ -68,6 +71,10 @@ impl LaneContext {
                     let key = batch[0].delivery.key().map_or_else(String::new, |(_, key)| key.to_string());
                     tracing::error!(tenant = %self.tenant.name, %key, code = error.code(), %error, "left undecided");
                     self.tenant.metrics.undecided(&self.tenant.name);
+                    lines.extend(batch[0].delivery.line());
+                    // A claim comes again when its lease is over.
+                    batch.retain(|item| item.delivery.claim.is_none());
+                    later.append(&mut batch);
                 }
                 Err(error) => {
                     tracing::warn!(tenant = %self.tenant.name, events = batch.len(), %error, "cut a batch in halves");
@@ -77,7 +84,20 @@ impl LaneContext {
                 }
             }
         }
+        self.try_later(later);
         done
+    }
+
+    /// Lets deliveries wait in memory before they come to this lane again.
+    fn try_later(&self, items: Vec<Item>) {
+        if items.is_empty() {
+            return;
+        }
+        let queue = self.queue.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(LONGEST_WAIT).await;
+            queue.put_back(items.into_iter().map(|item| Work::from(item.delivery)).collect());
+        });
     }
 }
 

@@ -16,6 +16,7 @@ use super::{
     delivery::{Claim, Delivery, Target},
     handler::BoundDestination,
     lane::LaneContext,
+    order::{OrderMarks, OrderRows},
     run::{Attempted, traceparent},
     unit_of_work::End,
 };
@@ -40,6 +41,7 @@ pub(super) struct Marks {
     outbox: Vec<OutboxRow>,
     local: Vec<NewLocal>,
     tally: BTreeMap<(HandlerId, Verdict), u64>,
+    order: OrderMarks,
 }
 
 /// A run that did not apply, before it is known to which row it belongs.
@@ -52,7 +54,7 @@ struct Run {
 }
 
 impl Marks {
-    pub(super) fn new(now_us: i64) -> Self {
+    pub(super) fn new(now_us: i64, order: &OrderRows) -> Self {
         Self {
             now_us,
             inbox: Vec::new(),
@@ -61,6 +63,7 @@ impl Marks {
             outbox: Vec::new(),
             local: Vec::new(),
             tally: BTreeMap::new(),
+            order: OrderMarks::of(order),
         }
     }
 
@@ -131,7 +134,10 @@ impl Marks {
     ) {
         let (Ok(identity), Target::Handler(handler, deployed)) = (&delivery.identity, &delivery.target) else { return };
         let ran = attempted.map(|_| deployed.id);
-        let (counted, due_us) = self.counted(delivery, decision);
+        let (counted, due_us) = match end {
+            End::Behind(_) => (delivery.counted, None),
+            End::Applied | End::Skipped { .. } | End::Failed(_) => self.counted(delivery, decision),
+        };
         let (code, result) = match (end, attempted) {
             (End::Applied, Some(Attempted { outcome: Outcome::Applied { result, events, .. }, .. })) => {
                 for event in events {
@@ -141,7 +147,7 @@ impl Marks {
             }
             (End::Applied, _) => (None, None),
             (End::Skipped { code }, _) => (Some(code.clone()), None),
-            (End::Failed(failure), _) => (Some(failure.code.clone()), None),
+            (End::Failed(failure) | End::Behind(failure), _) => (Some(failure.code.clone()), None),
         };
         // The row was inserted as applied at the first attempt: only that needs no mark.
         if delivery.claim.is_some() || step.inbox != InboxState::Applied || result.is_some() {
@@ -156,7 +162,7 @@ impl Marks {
             });
         }
         let failed = match end {
-            End::Failed(failure) => Some(failure),
+            End::Failed(failure) | End::Behind(failure) => Some(failure),
             End::Applied | End::Skipped { .. } => None,
         };
         let run = failed.zip(attempted).map(|(failure, attempted)| Run {
@@ -171,6 +177,7 @@ impl Marks {
             (HeldChange::None, _, _) | (HeldChange::Resolve, None, _) | (HeldChange::Hold(_), None, None) => {}
             (HeldChange::Resolve, Some(claim), _) => {
                 let mark = held_mark(claim, HeldState::Resolved, None, counted, ran);
+                self.order.resolve(delivery);
                 self.claims.push((mark, run));
             }
             (HeldChange::Hold(state), Some(claim), failed) => {
@@ -179,7 +186,8 @@ impl Marks {
                 self.claims.push((mark, run));
             }
             (HeldChange::Hold(state), None, Some(failure)) => {
-                let held = NewHeld { deployment: ran, ..held(delivery, state, due_us, counted, failure) };
+                let place = self.order.hold(delivery);
+                let held = NewHeld { deployment: ran, place, ..held(delivery, state, due_us, counted, failure) };
                 self.held.push((held, run));
             }
         }
@@ -239,6 +247,14 @@ impl Marks {
         });
     }
 
+    /// Whether something is parked, or was made due.
+    pub(super) fn has_due(&self) -> bool {
+        let parked = |state: HeldState| state == HeldState::Parked;
+        self.order.has_due()
+            || self.held.iter().any(|(row, _)| parked(row.state))
+            || self.claims.iter().any(|(mark, _)| parked(mark.state))
+    }
+
     /// Writes it all: outgoing events, marks, held rows, attempts, the books.
     pub(super) async fn write(&self, unit: &mut dyn UnitOfWork, lane: &LaneContext) -> Result<(), StoreError> {
         unit.outbox_insert(&self.outbox).await?;
@@ -267,6 +283,7 @@ impl Marks {
             })
             .collect();
         unit.attempt_insert(&attempts).await?;
+        self.order.write(unit).await?;
         unit.tally_add(lane.tenant.boot, lane.number, &self.tally()).await
     }
 }

@@ -14,7 +14,9 @@ mod http;
 mod inside;
 mod lane;
 mod line;
+mod link;
 mod marks;
+mod order;
 mod prepare;
 mod queue;
 mod road;
@@ -47,7 +49,8 @@ pub use self::{
     handler::{BoundDestination, Deployed, Handler, ReadyQuery, ReadyStatement},
     health::Health,
     lane::LaneContext,
-    line::Line,
+    line::{LineId, Lines, Turn},
+    link::Link,
     queue::{BatchLimits, LaneQueue, Waiting},
     rollout::rollout,
     run::{Attempted, Item, Ran, Work},
@@ -208,7 +211,8 @@ impl Host {
             handlers.insert(handler.clone(), Arc::new(Handler::new(handler, id, its.clone())));
         }
         let count = store.lanes();
-        let queues = |n: u16| (0..n).map(|_| Arc::new(LaneQueue::default())).collect();
+        let lines = Arc::new(Lines::default());
+        let queues = |n: u16| (0..n).map(|_| Arc::new(LaneQueue::new(lines.moved()))).collect();
         let name: Arc<str> = name.into();
         let sources = Sources::open(&name, &own, &self.settings, &store, &self.stop.subscribe());
         let tenant = Tenant {
@@ -220,6 +224,7 @@ impl Host {
             handlers,
             lanes: queues(count.lanes),
             slow_lanes: queues(count.slow_lanes),
+            lines,
             boot: self.boot,
             parked: Notify::new(),
             sources,
@@ -262,7 +267,7 @@ impl Host {
             };
             let lanes = if is_slow { &mut self.slow_lanes } else { &mut self.lanes };
             let counted = tenant.store.idle_after().map(|_| self.connections.clone());
-            lanes.spawn(road::lane(lane, Line::new(counted)));
+            lanes.spawn(road::lane(lane, Link::new(counted)));
         }
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner).push(tenant);
     }

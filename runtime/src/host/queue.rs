@@ -1,13 +1,16 @@
 //! What waits for a lane: one queue a handler, taken from in fair turns.
 
 use std::{
-    collections::{BTreeMap, HashSet, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use tokio::sync::Notify;
 
-use super::delivery::{Delivery, Kind};
+use super::{
+    delivery::{Delivery, Kind},
+    line::LineId,
+};
 use crate::store::{HandlerId, InboxKey};
 
 /// Something that waits for a lane: a delivery, or (in a slow lane) one whose run has begun elsewhere.
@@ -23,6 +26,8 @@ pub trait Waiting {
 pub struct LaneQueue<T> {
     inner: Mutex<Inner<T>>,
     arrived: Notify,
+    /// Told when a line of an ordering key has moved: something that waits here may be taken now.
+    moved: Arc<Notify>,
 }
 
 struct Inner<T> {
@@ -43,6 +48,32 @@ enum Given<T> {
     TooLarge,
 }
 
+/// So many times the bytes of another batch may be in one of deliveries that their broker will drop soon: each batch of
+/// them that a crash comes before brings them nearer to that.
+const AT_RISK_BYTES: u64 = 16;
+
+/// What a batch holds already, as far as it bears on what may join it.
+#[derive(Default)]
+struct InBatch {
+    keys: HashSet<InboxKey>,
+    lines: HashMap<LineId, usize>,
+}
+
+impl InBatch {
+    fn add(&mut self, delivery: &Delivery) {
+        self.keys.extend(delivery.key());
+        if let Some(turn) = &delivery.turn {
+            *self.lines.entry(turn.line()).or_default() += 1;
+        }
+    }
+
+    fn admits(&self, delivery: &Delivery) -> bool {
+        let ahead = |line| self.lines.get(&line).copied().unwrap_or_default();
+        delivery.turn.as_ref().is_none_or(|turn| turn.is_behind(ahead(turn.line())))
+            && delivery.key().is_none_or(|key| !self.keys.contains(&key))
+    }
+}
+
 /// How much one batch may hold.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimits {
@@ -54,14 +85,21 @@ pub struct BatchLimits {
 
 impl<T: Waiting> Default for LaneQueue<T> {
     fn default() -> Self {
-        Self {
-            inner: Mutex::new(Inner { queues: BTreeMap::new(), kind: None, handlers: BTreeMap::new(), closed: false }),
-            arrived: Notify::new(),
-        }
+        Self::new(Arc::default())
     }
 }
 
 impl<T: Waiting> LaneQueue<T> {
+    /// An empty queue; `moved` is told when a line of an ordering key has moved.
+    #[must_use]
+    pub fn new(moved: Arc<Notify>) -> Self {
+        Self {
+            inner: Mutex::new(Inner { queues: BTreeMap::new(), kind: None, handlers: BTreeMap::new(), closed: false }),
+            arrived: Notify::new(),
+            moved,
+        }
+    }
+
     fn inner(&self) -> MutexGuard<'_, Inner<T>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,7 +158,8 @@ impl<T: Waiting> LaneQueue<T> {
     /// Waits until something is ready and takes what is ready now, never waiting to fill up. `None`: closed.
     pub async fn take(&self, limits: BatchLimits) -> Option<Vec<T>> {
         loop {
-            let arrived = self.arrived.notified();
+            // Both before the look, so that what happens during it is looked for again.
+            let (arrived, moved) = (self.arrived.notified(), self.moved.notified());
             {
                 let mut inner = self.inner();
                 let batch = inner.take(limits);
@@ -131,7 +170,10 @@ impl<T: Waiting> LaneQueue<T> {
                     return None;
                 }
             }
-            arrived.await;
+            tokio::select! {
+                () = arrived => {}
+                () = moved => {}
+            }
         }
     }
 }
@@ -141,22 +183,26 @@ fn place<T: Waiting>(waiting: &T) -> (Kind, HandlerId) {
 }
 
 impl<T: Waiting> Inner<T> {
-    /// One kind a batch; from its handlers in fair turns; a key at most once, the second waits for the next unit.
-    fn take(&mut self, limits: BatchLimits) -> Vec<T> {
+    /// One kind a batch; from its handlers in fair turns; a key at most once, the second waits for the next unit; with
+    /// an ordering key only behind all that are ahead of it in its line.
+    fn take(&mut self, mut limits: BatchLimits) -> Vec<T> {
         self.queues.retain(|_, queue| !queue.is_empty());
         let mut batch = Vec::new();
         let Some(kind) = self.next_kind() else { return batch };
         self.kind = Some(kind);
-        let (mut room, mut keys, mut fruitless) = (limits.bytes, HashSet::new(), 0);
+        let (mut room, mut taken, mut fruitless) = (limits.bytes, InBatch::default(), 0);
         let handlers = self.queues.keys().filter(|(own, _)| *own == kind).count();
+        if kind == Kind::AtRisk {
+            (limits.events, room) = (usize::MAX, room.saturating_mul(AT_RISK_BYTES));
+        }
         while batch.len() < limits.events && fruitless < handlers {
             let Some(handler) = self.next_handler(kind) else { break };
             // One delivery is always taken, however large.
-            match self.give(kind, handler, &keys, if batch.is_empty() { u64::MAX } else { room }) {
+            match self.give(kind, handler, &taken, if batch.is_empty() { u64::MAX } else { room }) {
                 Given::One(one) => {
                     fruitless = 0;
                     room = room.saturating_sub(one.delivery().bytes());
-                    keys.extend(one.delivery().key());
+                    taken.add(one.delivery());
                     batch.push(one);
                 }
                 Given::Nothing => fruitless += 1,
@@ -168,10 +214,10 @@ impl<T: Waiting> Inner<T> {
         batch
     }
 
-    fn give(&mut self, kind: Kind, handler: HandlerId, keys: &HashSet<InboxKey>, room: u64) -> Given<T> {
+    fn give(&mut self, kind: Kind, handler: HandlerId, taken: &InBatch, room: u64) -> Given<T> {
         let closed = self.closed;
         let Some(queue) = self.queues.get_mut(&(kind, handler)) else { return Given::Nothing };
-        let may = |one: &T| (!closed || one.has_begun()) && one.delivery().key().is_none_or(|key| !keys.contains(&key));
+        let may = |one: &T| (!closed || one.has_begun()) && taken.admits(one.delivery());
         let Some(at) = queue.iter().position(may) else { return Given::Nothing };
         if queue[at].delivery().bytes() > room {
             return Given::TooLarge;
@@ -179,11 +225,14 @@ impl<T: Waiting> Inner<T> {
         queue.remove(at).map_or(Given::Nothing, Given::One)
     }
 
-    /// The kind after that of the last batch, round and round, of those that wait.
+    /// Those at risk before all others; else the kind after that of the last batch, round and round, of those that wait.
     fn next_kind(&self) -> Option<Kind> {
         let closed = self.closed;
         let waiting = |queue: &VecDeque<T>| !closed || queue.iter().any(Waiting::has_begun);
         let kinds = || self.queues.iter().filter(|(_, queue)| waiting(queue)).map(|((kind, _), _)| *kind);
+        if kinds().any(|kind| kind == Kind::AtRisk) {
+            return Some(Kind::AtRisk);
+        }
         kinds().find(|kind| self.kind.is_some_and(|last| *kind > last)).or_else(|| kinds().next())
     }
 

@@ -3,7 +3,7 @@
 //! source → take batch → identify → look up → run → unit of work → settle
 //!
 //! Nothing is settled as done before the database has committed the verdict. Each step's details are one file away:
-//! `source/` (take), `oncebox_core::identify` (identify), `run.rs` (run), `unit_of_work.rs`; `line.rs` has the
+//! `source/` (take), `oncebox_core::identify` (identify), `run.rs` (run), `unit_of_work.rs`; `link.rs` has the
 //! lane's connection, `lane.rs` its patience with the database.
 
 use std::{collections::HashMap, sync::Arc};
@@ -19,7 +19,7 @@ use oncebox_core::{
 use super::{
     delivery::{Delivery, Target},
     lane::{LaneContext, Patience},
-    line::Line,
+    link::Link,
     run::{Item, LookedUp, Work, put_back_undecided, run},
     tenant::Tenant,
     unit_of_work::{Done, Fate},
@@ -41,15 +41,15 @@ pub(super) async fn intake(tenant: Arc<Tenant>, source: Arc<dyn Source>) {
 }
 
 /// A lane's life: one batch after the other, each to its end, until the host stops.
-pub(super) async fn lane(lane: LaneContext, mut line: Line) {
-    while let Some(batch) = line.take(&lane).await {
-        let Some(looked_up) = look_up(&lane, &mut line, batch).await else { return };
+pub(super) async fn lane(lane: LaneContext, mut link: Link) {
+    while let Some(batch) = link.take(&lane).await {
+        let Some(looked_up) = look_up(&lane, &mut link, batch).await else { return };
         let ran = run(&lane, looked_up).await;
         let ran = put_back_undecided(&lane.queue, ran).await;
-        for (items, done) in lane.decide(&mut line, ran).await {
+        for (items, done) in lane.decide(&mut link, ran).await {
             settle(&lane, items, done).await;
         }
-        line.make_way().await;
+        link.make_way().await;
     }
 }
 
@@ -73,6 +73,7 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
         envelope,
         hops: taken.hops,
         received_us: taken.received_us,
+        is_at_risk: taken.at_risk.is_some(),
         settle: Some(settle),
     });
     source.watch(&origin);
@@ -82,7 +83,8 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
         identity,
         counted: Counted::default(),
         claim: None,
-        unrun: None,
+        unrun: taken.at_risk.clone(),
+        turn: None,
         in_hand: tenant.in_hand.clone(),
     };
     let Some(envelope) = &origin.envelope else {
@@ -104,22 +106,24 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
     served
         .map(|(handler, deployed)| {
             let identity = identify(envelope, &origin.message, &deployed.rule, limits).map_err(Failure::from);
-            delivery(Target::Handler(handler, deployed), identity)
+            let mut delivery = delivery(Target::Handler(handler, deployed), identity);
+            delivery.turn = delivery.order_key().map(|key| tenant.lines.enter(key));
+            delivery
         })
         .collect()
 }
 
 /// Look up: one query for the batch. An equal row is good enough for a duplicate; anything else is decided under the
 /// row's lock. `None`: the host stops while the database is away.
-async fn look_up(lane: &LaneContext, line: &mut Line, batch: Vec<Work>) -> Option<Vec<LookedUp>> {
+async fn look_up(lane: &LaneContext, link: &mut Link, batch: Vec<Work>) -> Option<Vec<LookedUp>> {
     let keys: Vec<InboxKey> =
         batch.iter().filter(|work| work.delivery.claim.is_none()).filter_map(|work| work.delivery.key()).collect();
     let mut patience = Patience::new(lane);
     let rows = loop {
-        match line.open(lane).await?.inbox_look_up(&keys).await {
+        match link.open(lane).await?.inbox_look_up(&keys).await {
             Ok(rows) => break rows,
             Err(error) => {
-                line.lost();
+                link.lost();
                 patience.wait(&error).await?;
             }
         }
@@ -140,7 +144,10 @@ async fn settle(lane: &LaneContext, items: Vec<Item>, done: Done) {
     tenant.metrics.unit(&tenant.name, &done);
     let mut decided: HashMap<Receipt, (Arc<Origin>, usize)> = HashMap::new();
     let mut again = Vec::new();
-    for (item, fate) in items.into_iter().zip(done.fates) {
+    for (mut item, fate) in items.into_iter().zip(done.fates) {
+        if let (Some(turn), Fate::Decided(_) | Fate::Lost) = (&mut item.delivery.turn, fate) {
+            turn.decided();
+        }
         match fate {
             Fate::Decided(verdict) => {
                 tenant.metrics.decided(tenant, &item.delivery, verdict);
@@ -153,7 +160,7 @@ async fn settle(lane: &LaneContext, items: Vec<Item>, done: Done) {
         }
     }
     lane.queue.put_back(again);
-    if done.parked {
+    if done.has_due {
         tenant.parked.notify_one();
     }
     let mut left: HashMap<Arc<str>, Vec<Receipt>> = HashMap::new();

@@ -1,6 +1,6 @@
 //! The run: one attempt of each event of a batch, in a fresh instance, before the unit of work is opened.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{collections::HashSet, pin::Pin, sync::Arc, time::Duration};
 
 use oncebox_core::failure::{Class, Failure};
 
@@ -90,16 +90,26 @@ pub(super) struct LookedUp {
 pub(super) async fn run(lane: &LaneContext, batch: Vec<LookedUp>) -> Vec<Item> {
     let began = clock::monotonic();
     let mut items = Vec::with_capacity(batch.len());
+    // Lines of which one has left the batch: those behind it wait for it.
+    let (mut left, mut behind) = (HashSet::new(), Vec::new());
     let mut rest = batch.into_iter();
     while let Some(LookedUp { work, known }) = rest.next() {
+        if work.delivery.line().is_some_and(|line| left.contains(&line)) {
+            behind.push(work);
+            continue;
+        }
         let Work { delivery, running } = work;
         let ran = match (&delivery.identity, &delivery.unrun, &delivery.target) {
             (Err(failure), _, _) => Ran::Refused(failure.clone()),
             _ if known => Ran::Known,
             (Ok(_), Some(failure), _) => Ran::Unrun(failure.clone()),
+            (Ok(_), None, Target::Handler(handler, _)) if running.is_none() && handler.blocked().is_some() => {
+                Ran::Unrun(blocked(handler))
+            }
             (Ok(_), None, Target::Handler(_, deployed)) if deployed.has_queries() => Ran::Inside,
             // It has become slow meanwhile: the others of this batch shall not wait for it once more.
             (Ok(_), None, Target::Handler(handler, _)) if !lane.is_slow && handler.is_slow() => {
+                left.extend(delivery.line());
                 lane.tenant.spread(delivery);
                 continue;
             }
@@ -109,6 +119,7 @@ pub(super) async fn run(lane: &LaneContext, batch: Vec<LookedUp>) -> Vec<Item> {
                 match finish(lane, &handler, running).await {
                     Finished::Over(attempted) => Ran::Over(attempted),
                     Finished::Left(running) => {
+                        left.extend(delivery.line());
                         lane.slow_queue().push(Work { delivery, running: Some(running) });
                         continue;
                     }
@@ -120,11 +131,17 @@ pub(super) async fn run(lane: &LaneContext, batch: Vec<LookedUp>) -> Vec<Item> {
         };
         items.push(Item { delivery, ran });
         if lane.is_slow && began.elapsed() > lane.tenant.settings.unit_time_max {
-            lane.queue.put_back(rest.map(|looked_up| looked_up.work).collect());
+            behind.extend(rest.map(|looked_up| looked_up.work));
             break;
         }
     }
+    lane.queue.put_back(behind);
     items
+}
+
+fn blocked(handler: &Handler) -> Failure {
+    let reason = handler.blocked().unwrap_or_default();
+    Failure::new(Class::Blocked, "handler-blocked", format!("handler `{}` is blocked: {reason}", handler.name))
 }
 
 enum Finished {
@@ -227,11 +244,23 @@ fn event(delivery: &Delivery) -> Event {
 /// The wait before a delivery that found no free instance is tried again.
 pub(super) const NO_INSTANCE_WAIT: Duration = Duration::from_millis(20);
 
-/// Takes out what ran into an infrastructure fault: it stays undecided and waits in its queue for another try.
+/// Takes out what ran into an infrastructure fault, and what stands behind it in its line: it stays undecided and waits
+/// in its queue for another try.
 pub(super) async fn put_back_undecided(queue: &LaneQueue<Work>, items: Vec<Item>) -> Vec<Item> {
-    let (again, rest): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| match &item.ran {
-        Ran::Over(Attempted { outcome: Outcome::Failed(failure), .. }) => failure.class == Class::Infrastructure,
-        Ran::Over(_) | Ran::Refused(_) | Ran::Unrun(_) | Ran::Known | Ran::Inside => false,
+    let mut lines = HashSet::new();
+    let (again, rest): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| {
+        let line = item.delivery.line();
+        let is_again = line.is_some_and(|line| lines.contains(&line))
+            || match &item.ran {
+                Ran::Over(Attempted { outcome: Outcome::Failed(failure), .. }) => {
+                    failure.class == Class::Infrastructure
+                }
+                Ran::Over(_) | Ran::Refused(_) | Ran::Unrun(_) | Ran::Known | Ran::Inside => false,
+            };
+        if is_again {
+            lines.extend(line);
+        }
+        is_again
     });
     if !again.is_empty() {
         if rest.is_empty() {

@@ -15,9 +15,10 @@ use oncebox_core::{
 use tokio::sync::Notify;
 
 use super::{
-    delivery::{Delivery, Target},
+    delivery::{Delivery, Kind, Target},
     handler::Handler,
     health::Health,
+    line::Lines,
     queue::LaneQueue,
     run::Work,
     sources::Sources,
@@ -45,6 +46,8 @@ pub struct Tenant {
     pub lanes: Vec<Arc<LaneQueue<Work>>>,
     /// Queues of the slow lanes.
     pub slow_lanes: Vec<Arc<LaneQueue<Work>>>,
+    /// Lines of ordering keys.
+    pub lines: Arc<Lines>,
     /// Held by every delivery that is in memory.
     pub in_hand: Arc<()>,
     /// This host's life.
@@ -62,15 +65,22 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    /// Gives a delivery to its lane: by hash of handler and key, or to a slow lane if its handler is slow. When too many
+    /// Gives a delivery to its lane: by hash of handler and key, or ordering key where there is one, or to a slow lane if its handler is slow. When too many
     /// of a slow handler wait already, it is put aside uncounted, so that it takes no place from the others; a claimed
     /// one is let go, and comes again when its lease is over.
     pub fn spread(&self, mut delivery: Delivery) {
         let hash = {
             let mut hasher = DefaultHasher::new();
-            delivery.key().hash(&mut hasher);
+            match delivery.order_key() {
+                Some(key) => key.hash(&mut hasher),
+                None => delivery.key().hash(&mut hasher),
+            }
             hasher.finish()
         };
+        if delivery.kind() == Kind::AtRisk {
+            // All in one lane, so that one commit is enough for all of them.
+            return self.lanes[0].push(Work::from(delivery));
+        }
         if is_for_slow_lane(&delivery) {
             let queue = pick(&self.slow_lanes, hash);
             if queue.waiting(delivery.handler_id()) < self.slow_backlog_max() {

@@ -7,9 +7,10 @@
 use std::{collections::HashMap, time::Duration};
 
 use oncebox_core::{
-    failure::{Class, Failure},
+    failure::{Answer, Class, Failure},
     ids::LeaseToken,
     life::{Happening, HeldChange, InboxState, Verdict, step},
+    order::{Ahead, Passed},
     retry::{Counted, Decision, decide},
 };
 
@@ -18,6 +19,7 @@ use super::{
     inside,
     lane::LaneContext,
     marks::Marks,
+    order::{OrderRows, Pass},
     run::{Attempted, Item, Ran, traceparent},
     writes::{self, Fault},
 };
@@ -77,8 +79,8 @@ pub struct Done {
     pub fates: Vec<Fate>,
     /// Local messages that were settled in the same transaction.
     pub settled: Vec<LocalId>,
-    /// Something was parked.
-    pub parked: bool,
+    /// Something was parked, or made due.
+    pub has_due: bool,
     /// From BEGIN to COMMIT.
     pub took: Duration,
 }
@@ -90,7 +92,7 @@ enum Ending {
 
 /// What stands in the open transaction, waiting for its end.
 enum Written {
-    Whole { fates: Vec<Fate>, settled: Vec<LocalId> },
+    Whole { fates: Vec<Fate>, settled: Vec<LocalId>, has_due: bool },
     NotOurs(Vec<LocalId>),
 }
 
@@ -103,10 +105,9 @@ async fn attempt(
     let began = clock::monotonic();
     let mut unit = connection.begin().await?;
     match write(lane, unit.as_mut(), batch, lost).await {
-        Ok(Written::Whole { fates, settled }) => {
+        Ok(Written::Whole { fates, settled, has_due }) => {
             unit.commit().await?;
-            let parked = fates.contains(&Fate::Decided(Verdict::Parked));
-            Ok(Ending::Committed(Done { fates, settled, parked, took: began.elapsed() }))
+            Ok(Ending::Committed(Done { fates, settled, has_due, took: began.elapsed() }))
         }
         Ok(Written::NotOurs(ids)) => {
             unit.rollback().await?;
@@ -131,9 +132,10 @@ async fn write(
     let began = clock::monotonic();
     let token = LeaseToken(rand::random());
     let now_us = unit.now_us().await?;
-    let standings = stand(unit, token, batch, lost).await?;
+    let (standings, order) = stand(unit, token, batch, lost).await?;
     unit.savepoint(Savepoint::Marks).await?;
-    let mut round = Round { lane, began, batch, standings: &standings, ends: HashMap::new(), undecided: Vec::new() };
+    let mut round =
+        Round { lane, began, batch, standings: &standings, order: &order, ends: HashMap::new(), undecided: Vec::new() };
     round.write(unit).await?;
     let (marks, fates) = round.conclude(now_us)?;
     marks.write(unit, lane).await?;
@@ -150,16 +152,18 @@ async fn write(
         return Ok(Written::NotOurs(not_ours));
     }
     unit.release(Savepoint::Marks).await?;
-    Ok(Written::Whole { fates, settled: settled.into_iter().map(|(id, _)| id).collect() })
+    let settled = settled.into_iter().map(|(id, _)| id).collect();
+    Ok(Written::Whole { fates, settled, has_due: marks.has_due() })
 }
 
-/// Inserts the rows of deliveries, all of them and sorted, or locks those of claims.
+/// Inserts the rows of deliveries, all of them and sorted, or locks those of claims; then locks the order rows of what
+/// this unit may decide.
 async fn stand(
     unit: &mut dyn UnitOfWork,
     token: LeaseToken,
     batch: &[Item],
     lost: &[LocalId],
-) -> Result<Vec<Standing>, StoreError> {
+) -> Result<(Vec<Standing>, OrderRows), StoreError> {
     let is_lost = |delivery: &Delivery| delivery.local().is_some_and(|(id, _)| lost.contains(&id));
     let mut order: Vec<usize> = (0..batch.len()).filter(|&at| !is_lost(&batch[at].delivery)).collect();
     let mut standings: Vec<Standing> = batch.iter().map(|_| Standing::Keyless).collect();
@@ -181,16 +185,19 @@ async fn stand(
                 (false, _) => Standing::Known(row),
             };
         }
-        return Ok(standings);
+        let first = |at: &&usize| matches!(standings[**at], Standing::First);
+        let ordered = OrderRows::lock(unit, order.iter().filter(first).map(|&at| &batch[at].delivery)).await?;
+        return Ok((standings, ordered));
     }
     let keys: Vec<_> = order.iter().filter_map(|&at| batch[at].delivery.key()).collect();
     let rows = unit.inbox_lock(&keys).await?;
+    let ordered = OrderRows::lock(unit, order.iter().map(|&at| &batch[at].delivery)).await?;
     let ours = unit.held_lock(&claims).await?;
     for ((&at, row), ours) in order.iter().zip(rows).zip(ours) {
         let parked = row.is_some_and(|row| row.state == InboxState::Parked);
         standings[at] = if parked && ours { Standing::Claimed } else { Standing::Lost };
     }
-    Ok(standings)
+    Ok((standings, ordered))
 }
 
 fn new_inbox(delivery: &Delivery) -> Option<NewInbox> {
@@ -236,6 +243,8 @@ pub(super) enum End {
     },
     /// It failed, in its run or in its writes.
     Failed(Failure),
+    /// An earlier event of its ordering key is held: it waits for that one, whatever its run came to.
+    Behind(Failure),
 }
 
 /// Events after which savepoints of their own are cheaper than doing all the others again.
@@ -246,6 +255,7 @@ struct Round<'a> {
     began: std::time::Instant,
     batch: &'a [Item],
     standings: &'a [Standing],
+    order: &'a OrderRows,
     /// Ends of events that own their key, by index.
     ends: HashMap<usize, (End, Option<Attempted>)>,
     /// Events that this unit has no time for.
@@ -256,46 +266,120 @@ impl Round<'_> {
     /// Writes what was staged, in event order. An event that fails is taken out: the savepoint undoes all writes, and
     /// those of the rest are done again.
     async fn write(&mut self, unit: &mut dyn UnitOfWork) -> Result<(), StoreError> {
-        let mut rounds = 0;
-        'round: loop {
-            for at in 0..self.batch.len() {
-                if !matches!(self.standings[at], Standing::First | Standing::Claimed) || self.undecided.contains(&at) {
-                    continue;
-                }
-                if !self.ends.contains_key(&at) && !self.end_of_run(at, unit).await? {
-                    continue;
-                }
-                let Some((End::Applied, Some(attempted))) = self.ends.get(&at) else { continue };
-                let alone = rounds >= ROUNDS_MAX;
-                if alone {
-                    unit.savepoint(Savepoint::Event).await?;
-                }
-                let delivery = &self.batch[at].delivery;
-                let Err(fault) =
-                    writes::write(unit, delivery, &attempted.outcome, self.lane.tenant.host_limits.hops_max).await
-                else {
-                    if alone {
-                        unit.release(Savepoint::Event).await?;
-                    }
-                    continue;
-                };
-                let end = match fault {
-                    Fault::Store(error) => return Err(error),
-                    Fault::Obsolete => End::Skipped { code: "obsolete".to_owned() },
-                    Fault::Failed(failure) => End::Failed(failure),
-                };
-                let attempted = attempted.clone();
-                self.ends.insert(at, (end, Some(attempted)));
-                if alone {
-                    unit.rollback_to(Savepoint::Event).await?;
-                    unit.release(Savepoint::Event).await?;
-                } else {
-                    unit.rollback_to(Savepoint::Marks).await?;
-                    rounds += 1;
-                    continue 'round;
-                }
-            }
+        if self.write_folded(unit).await? {
             return Ok(());
+        }
+        let mut rounds = 0;
+        while !self.pass(unit, rounds >= ROUNDS_MAX).await? {
+            rounds += 1;
+        }
+        Ok(())
+    }
+
+    /// All writes at once, the same INSERT of many events as one statement; false: nothing can be folded, or something
+    /// failed. Which event it was is found out by going through them one by one.
+    async fn write_folded(&mut self, unit: &mut dyn UnitOfWork) -> Result<bool, StoreError> {
+        let (batch, mut pass, mut events) = (self.batch, Pass::default(), Vec::new());
+        if batch.iter().any(|item| matches!(item.ran, Ran::Inside)) {
+            return Ok(false);
+        }
+        for (at, Item { delivery, ran }) in batch.iter().enumerate() {
+            if !matches!(self.standings[at], Standing::First | Standing::Claimed) {
+                continue;
+            }
+            match pass.ahead(self.order, delivery) {
+                Ahead::Nobody => drop(self.end_of_run(at, unit).await?),
+                Ahead::Held => drop(self.ends.insert(at, (End::Behind(behind(delivery)), None))),
+                Ahead::Undecided => self.leave_undecided(at),
+            }
+            pass.note(delivery, self.passed(at));
+            if let (Some((End::Applied, _)), Ran::Over(attempted)) = (self.ends.get(&at), ran) {
+                events.push((delivery, &attempted.outcome));
+            }
+        }
+        match writes::write_folded(unit, &events, self.lane.tenant.host_limits.hops_max).await? {
+            Some(true) => Ok(true),
+            Some(false) => {
+                unit.rollback_to(Savepoint::Marks).await?;
+                Ok(false)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// One pass over all events; false: one was taken out, and with it all writes were undone. `alone`: each has a
+    /// savepoint of its own, so that only its own writes are.
+    async fn pass(&mut self, unit: &mut dyn UnitOfWork, alone: bool) -> Result<bool, StoreError> {
+        let (batch, mut pass) = (self.batch, Pass::default());
+        for (at, Item { delivery, .. }) in batch.iter().enumerate() {
+            if !matches!(self.standings[at], Standing::First | Standing::Claimed) {
+                continue;
+            }
+            match pass.ahead(self.order, delivery) {
+                Ahead::Nobody if self.undecided.contains(&at) => {}
+                Ahead::Nobody => {
+                    if !self.write_one(at, unit, alone).await? {
+                        return Ok(false);
+                    }
+                }
+                Ahead::Held => drop(self.ends.insert(at, (End::Behind(behind(delivery)), None))),
+                Ahead::Undecided => self.leave_undecided(at),
+            }
+            pass.note(delivery, self.passed(at));
+        }
+        Ok(true)
+    }
+
+    /// The run and the writes of one event; false as for [`Round::pass`].
+    async fn write_one(&mut self, at: usize, unit: &mut dyn UnitOfWork, alone: bool) -> Result<bool, StoreError> {
+        if !self.ends.contains_key(&at) && !self.end_of_run(at, unit).await? {
+            return Ok(true);
+        }
+        let Some((End::Applied, Some(attempted))) = self.ends.get(&at) else { return Ok(true) };
+        if alone {
+            unit.savepoint(Savepoint::Event).await?;
+        }
+        let delivery = &self.batch[at].delivery;
+        let hops_max = self.lane.tenant.host_limits.hops_max;
+        let Err(fault) = writes::write(unit, delivery, &attempted.outcome, hops_max).await else {
+            if alone {
+                unit.release(Savepoint::Event).await?;
+            }
+            return Ok(true);
+        };
+        let end = match fault {
+            Fault::Store(error) => return Err(error),
+            Fault::Obsolete => End::Skipped { code: "obsolete".to_owned() },
+            Fault::Failed(failure) => End::Failed(failure),
+        };
+        let attempted = attempted.clone();
+        self.ends.insert(at, (end, Some(attempted)));
+        if alone {
+            unit.rollback_to(Savepoint::Event).await?;
+            unit.release(Savepoint::Event).await?;
+        } else {
+            unit.rollback_to(Savepoint::Marks).await?;
+        }
+        Ok(alone)
+    }
+
+    fn leave_undecided(&mut self, at: usize) {
+        self.ends.remove(&at);
+        if !self.undecided.contains(&at) {
+            self.undecided.push(at);
+        }
+    }
+
+    /// What an event that owns its key means for its successors, as far as it is known in this pass.
+    fn passed(&self, at: usize) -> Passed {
+        match self.ends.get(&at) {
+            None => Passed::Undecided,
+            Some((End::Applied | End::Skipped { .. }, _)) => Passed::Over,
+            Some((End::Behind(_), _)) => Passed::Held,
+            Some((End::Failed(failure), _)) => match failure.class.answer() {
+                Answer::AgainUncounted => Passed::Undecided,
+                Answer::ParkUncounted | Answer::ParkCounted | Answer::ParkShort | Answer::Dead => Passed::Held,
+            },
         }
     }
 
@@ -312,7 +396,7 @@ impl Round<'_> {
             Ran::Over(attempted) => attempted.clone(),
             // One runs in any case: a unit that waited long for its right to write must not come to nothing.
             Ran::Inside if !self.ends.is_empty() && self.began.elapsed() > self.lane.tenant.settings.unit_time_max => {
-                self.undecided.push(at);
+                self.leave_undecided(at);
                 return Ok(false);
             }
             Ran::Inside => inside::run(self.lane, unit, delivery).await?,
@@ -321,7 +405,7 @@ impl Round<'_> {
             Outcome::Applied { .. } => End::Applied,
             Outcome::Skipped { reason } => End::Skipped { code: short(reason) },
             Outcome::Failed(failure) if failure.class == Class::Infrastructure => {
-                self.undecided.push(at);
+                self.leave_undecided(at);
                 return Ok(false);
             }
             Outcome::Failed(failure) => End::Failed(failure.clone()),
@@ -332,7 +416,7 @@ impl Round<'_> {
 
     /// From ends to verdicts, and to all that has to be written for them, in arrival order.
     fn conclude(&self, now_us: i64) -> Result<(Marks, Vec<Fate>), StoreError> {
-        let mut marks = Marks::new(now_us);
+        let mut marks = Marks::new(now_us, self.order);
         let mut fates = Vec::with_capacity(self.batch.len());
         for (at, item) in self.batch.iter().enumerate() {
             fates.push(match &self.standings[at] {
@@ -366,20 +450,31 @@ impl Round<'_> {
         let Some((end, attempted)) = self.ends.get(&at) else { return Ok(Fate::Again) };
         let decision = match end {
             End::Failed(failure) => Some(self.decide(delivery, failure, marks.now_us)),
-            End::Applied | End::Skipped { .. } => None,
+            End::Applied | End::Skipped { .. } | End::Behind(_) => None,
         };
         let happening = match (end, decision) {
             (End::Applied, _) => Happening::RanApplied,
             (End::Skipped { .. }, _) => Happening::RanSkipped,
+            (End::Behind(_), _) => Happening::RanToPark,
             (End::Failed(_), Some(Decision::Park { .. })) => Happening::RanToPark,
             (End::Failed(_), Some(Decision::Die { .. })) => Happening::RanToDeath,
             (End::Failed(_), Some(Decision::Again) | None) => return Ok(Fate::Again),
         };
+        self.block_if_refused(delivery, end);
         let before = delivery.claim.map(|_| InboxState::Parked);
         let step = step(before, happening).map_err(|error| illegal(&error.to_string()))?;
         marks.own(delivery, end, attempted.as_ref(), decision, step);
         marks.count(delivery.handler_id(), step.verdict);
         Ok(Fate::Decided(step.verdict))
+    }
+
+    /// A statement that was good at deployment is refused now: nothing of the handler can be applied until it is mended.
+    fn block_if_refused(&self, delivery: &Delivery, end: &End) {
+        let (End::Failed(failure), Target::Handler(handler, _)) = (end, &delivery.target) else { return };
+        if failure.class == Class::Blocked && handler.block(Some(&failure.message)) {
+            tracing::error!(tenant = %self.lane.tenant.name, handler = %handler.name, reason = failure.message,
+                "blocked: its events are put aside, uncounted, until this is mended");
+        }
     }
 
     fn decide(&self, delivery: &Delivery, failure: &Failure, now_us: i64) -> Decision {
@@ -392,6 +487,13 @@ impl Round<'_> {
             Target::Nobody => Decision::Die { counted: Counted::default() },
         }
     }
+}
+
+fn behind(delivery: &Delivery) -> Failure {
+    let ordering_key = delivery.identity.as_ref().ok().and_then(|identity| identity.ordering_key.as_deref());
+    let ordering_key = oncebox_core::ids::shown(ordering_key.unwrap_or_default());
+    let message = format!("waits until the earlier events of its ordering key {ordering_key} are decided");
+    Failure::new(Class::Unrun, "behind", message)
 }
 
 fn illegal(message: &str) -> StoreError {

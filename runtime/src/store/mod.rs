@@ -13,7 +13,7 @@ mod rows;
 #[cfg(feature = "embedded")]
 pub mod sqlite;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::Range, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use oncebox_core::{
@@ -223,8 +223,8 @@ pub trait UnitOfWork: Send {
     /// Writes what has changed of locked order rows.
     async fn order_mark(&mut self, rows: &[OrderRow]) -> Result<(), StoreError>;
 
-    /// Of each key, makes the held row with the lowest place due now, if it is parked and waits (`due_at` NULL) for a
-    /// predecessor.
+    /// Of each key, makes the row with the lowest place of those that are parked or dead due now, if it is parked and
+    /// waits (`due_at` NULL) for a predecessor.
     async fn order_due(&mut self, keys: &[OrderKey]) -> Result<(), StoreError>;
 
     /// Locks the held rows of claims; the answer tells, in the order given, whether the row is parked and still under
@@ -243,6 +243,15 @@ pub trait UnitOfWork: Send {
     /// Runs a staged write; the answer is the number of rows that it matched.
     async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError>;
 
+    /// Runs a staged INSERT for many events as one, with the byte range `group` of its text repeated a row; the answer is
+    /// the number of rows that all together matched. An error says nothing of which rows stand: the caller rolls back.
+    async fn staged_insert_many(
+        &mut self,
+        sql: &Arc<str>,
+        group: Range<usize>,
+        rows: &[&[Value]],
+    ) -> Result<u64, StatementError>;
+
     /// Runs a query of a plugin; at most `rows_max` + 1 rows are read.
     async fn query(&mut self, sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError>;
 
@@ -258,7 +267,7 @@ pub trait UnitOfWork: Send {
     /// Writes held rows: new ones, with body; one of the same identity is counted, and opened again if it was resolved.
     async fn held_insert(&mut self, rows: &[NewHeld]) -> Result<Vec<HeldId>, StoreError>;
 
-    /// Brings claimed rows up to date under their tokens.
+    /// Brings claimed rows up to date under their tokens; one that is resolved gives up its place.
     ///
     /// # Errors
     /// [`StoreError::LeaseLost`] when a row does not carry its token any more.

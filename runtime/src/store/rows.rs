@@ -68,6 +68,8 @@ pub struct OrderRow {
     pub held: u32,
     /// Place of the next held row of the key.
     pub next_place: u64,
+    /// Lowest place of a held row of the key that is parked or dead; read with the row, not written.
+    pub head: Option<u64>,
 }
 
 /// Where a held row of an ordered handler stands.
@@ -381,8 +383,8 @@ pub struct ClaimedRow {
     pub received_us: i64,
     /// The message as it came.
     pub body: Message,
-    /// The ordering key that it was parked with.
-    pub ordering_key: Option<Vec<u8>>,
+    /// Where it stands, if its handler asked for order when it was parked.
+    pub place: Option<Place>,
 }
 
 /// The state of a deployment.

@@ -24,6 +24,7 @@ use oncebox_core::{
     config::{self, Destination, HandlerLimits, HandlerRetry, HostLimits},
     envelope::{self, EnvelopeRule},
     failure::{Class, Failure},
+    fold,
     identify::{Limits, identify, message_hash, outgoing_event_id},
     ids::{BootId, BusinessKey, LeaseToken},
     life::Verdict,
@@ -119,6 +120,7 @@ impl Bench {
             handlers,
             lanes: vec![Arc::new(LaneQueue::default())],
             slow_lanes: vec![Arc::new(LaneQueue::default())],
+            lines: Arc::default(),
             in_hand: Arc::default(),
             boot: BootId([1; 16]),
             secret: [7; 32],
@@ -160,6 +162,11 @@ impl Bench {
     pub(crate) async fn balanced(&self) {
         let put_aside = self.put_aside.load(Ordering::Relaxed);
         assert_eq!(imbalances(self.store.as_ref(), put_aside).await.unwrap(), Vec::<String>::new());
+    }
+
+    /// Says that so many events of the next units will be held behind others: put aside without a run.
+    pub(crate) fn behind(&self, events: u64) {
+        self.put_aside.fetch_add(events, Ordering::Relaxed);
     }
 
     /// The verdicts of one unit.
@@ -209,14 +216,21 @@ impl Bench {
     /// Makes everything that is parked due and claims it for a target.
     pub(crate) async fn claim(&self, target: &Target, lease: Duration) -> Vec<Delivery> {
         self.run("UPDATE ob_held SET due_at = 0 WHERE state = 0").await;
+        self.claim_now(target, lease).await
+    }
+
+    /// Claims what is due for a target.
+    pub(crate) async fn claim_now(&self, target: &Target, lease: Duration) -> Vec<Delivery> {
         let Target::Handler(handler, deployed) = target else { panic!("nobody claims") };
         let token = LeaseToken(rand_token());
         let rows = self.store.held_claim(handler.id, 100, token, lease).await.unwrap();
         rows.into_iter()
             .map(|row| {
+                let (ordering_key, place) = row.place.map(|place| (place.ordering_key, place.place)).unzip();
                 let mut delivery = delivery_of(target, Arc::new(row.body), &deployed.rule, None, row.hops);
                 delivery.counted = Counted { attempts: row.attempts, attempts_short: row.attempts_short };
-                delivery.claim = Some(Claim { held: row.held, token, generation: row.generation });
+                delivery.claim = Some(Claim { held: row.held, token, generation: row.generation, place });
+                delivery.identity.as_mut().unwrap().ordering_key = ordering_key;
                 delivery
             })
             .collect()
@@ -278,7 +292,7 @@ pub(crate) fn origin(message: Arc<Message>, settle: Option<Settle>, hops: u8) ->
     let hash = message_hash(&message);
     // Long before the deadline of any retry.
     let received_us = oncebox::clock::now_us();
-    Arc::new(Origin { source: "orders".into(), message, hash, envelope, hops, received_us, settle })
+    Arc::new(Origin { source: "orders".into(), message, hash, envelope, hops, received_us, is_at_risk: false, settle })
 }
 
 pub(crate) fn shared(target: &Target, origin: &Arc<Origin>) -> Delivery {
@@ -298,6 +312,7 @@ fn delivery_from(target: &Target, origin: &Arc<Origin>, rule: &Rule) -> Delivery
         counted: Counted::default(),
         claim: None,
         unrun: None,
+        turn: None,
         in_hand: Arc::new(()),
     }
 }
@@ -473,6 +488,7 @@ fn statements() -> BTreeMap<String, ReadyStatement> {
         rows: RowExpectation::Between { min: 1, max: 1 },
         mismatch,
         errors: errors.iter().cloned().collect(),
+        fold: facts(sql),
     };
     let reject = || Reaction::Reject("odd".into());
     let once = "INSERT INTO once (code) VALUES (?)";
@@ -487,6 +503,13 @@ fn statements() -> BTreeMap<String, ReadyStatement> {
         ("award-or-obsolete".into(), statement(award, Reaction::Obsolete, &[])),
         ("missing-table".into(), statement("INSERT INTO absent (n) VALUES (1)", reject(), &[])),
     ])
+}
+
+/// What the gate would tell of a statement: the INSERTs with one row may be folded.
+fn facts(sql: &str) -> fold::Facts {
+    let table = sql.split_whitespace().nth(if sql.starts_with("INSERT") { 2 } else { 1 }).unwrap();
+    let group = sql.find("(?)").map(|at| at..at + 3);
+    fold::Facts { touches: Some([table.to_owned()].into()), group, rows: fold::RowsOfAll::OneEach }
 }
 
 /// One engine and one module for all tests.

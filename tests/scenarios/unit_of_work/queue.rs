@@ -32,7 +32,7 @@ fn waits(delivery: Delivery) -> Waits {
 }
 
 fn claimed(target: &Target, key: &str) -> Waits {
-    let claim = Claim { held: HeldId(1), token: LeaseToken([1; 16]), generation: 0 };
+    let claim = Claim { held: HeldId(1), token: LeaseToken([1; 16]), generation: 0, place: None };
     waits(Delivery { claim: Some(claim), ..deliver(target, key, 1) })
 }
 

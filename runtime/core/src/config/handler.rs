@@ -22,7 +22,7 @@ pub(super) fn read_handler(table: &Table<'_>, ceilings: &HostLimits) -> Handler 
         destinations: read_texts(table, &keys::BINDINGS, &NAME, &NAME),
         key: table.value(&keys::KEY_OVERRIDE),
         fingerprint: table.value(&keys::FINGERPRINT_OVERRIDE),
-        ordering: None,
+        ordering: table.value(&keys::ORDERING_OVERRIDE),
         limits: read_limits(&table.table_or_empty(&keys::LIMITS), ceilings),
         retry: read_retry(&table.table_or_empty(&keys::RETRY)),
     }

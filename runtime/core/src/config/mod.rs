@@ -1,13 +1,18 @@
 //! What the operator says: the types of `oncebox.toml` and `tenants.d/*.toml`, all defaults filled in.
 
 mod access;
+mod connection;
 mod handler;
 mod host;
 mod keys;
 mod read;
 mod routes;
+mod secrets;
+mod server;
 mod source;
+mod store;
 mod tenant;
+mod url;
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -16,6 +21,7 @@ pub use self::{
     keys::reference,
     read::read,
     routes::common_type,
+    url::{Server, ServerUrl, UrlError},
 };
 use crate::{manifest::FingerprintSpec, text::TextError};
 

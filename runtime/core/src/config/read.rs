@@ -2,9 +2,9 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::{Config, Warning, host, keys, tenant};
+use super::{Address, Config, Server, ServerUrl, Warning, host, keys, secrets, tenant};
 use crate::{
-    document::{Document, Spot, Table, form::NAME},
+    document::{Document, Item, Spot, Table, form::NAME},
     text::{TextError, TextErrors, quoted},
 };
 
@@ -39,7 +39,7 @@ pub fn read(files: &[(String, String)]) -> Result<(Config, Vec<Warning>), TextEr
 fn parse(files: &[(String, String)]) -> Result<Vec<Document<'_>>, TextErrors> {
     let (mut documents, mut errors, mut left_out) = (Vec::with_capacity(files.len()), Vec::new(), 0);
     for (file, text) in files {
-        match Document::parse(file, text, FILE_BYTES_MAX) {
+        match Document::parse(file, text, FILE_BYTES_MAX, secrets::places) {
             Ok(document) => documents.push(document),
             Err(found) => {
                 errors.extend_from_slice(found.errors());
@@ -90,21 +90,57 @@ fn tenant_name(document: &Document<'_>) -> Option<String> {
     None
 }
 
-/// Two tenants in one file would share their inboxes.
+/// Two tenants in one database would share their inboxes.
 fn refuse_shared_stores(tables: &[(String, Table<'_>)], data_dir: &Path) {
-    let mut seen: Vec<(PathBuf, &str, Spot<'_>)> = Vec::new();
+    let mut seen: Vec<(Place, &str, Spot<'_>)> = Vec::new();
     for (name, table) in tables {
-        let store = table.item(keys::STORE.name).and_then(|item| item.as_table());
-        let Some(path) = store.and_then(|store| store.item(keys::STORE_PATH.name)) else { continue };
-        let Some(text) = path.value.as_str() else { continue };
-        let file = resolved(&data_dir.join(text));
-        match seen.iter().find(|(other, _, _)| *other == file) {
+        let Some(store) = table.item(keys::STORE.name).and_then(|item| item.as_table()) else { continue };
+        let Some((place, item)) = Place::of(&store, data_dir) else { continue };
+        match seen.iter().find(|(other, _, _)| other.is_same(&place)) {
             Some((_, other_name, spot)) => {
-                let place = spot.file_and_line();
-                let complaint = format!("is the file of tenant {} too, at {place}", quoted(other_name));
-                path.refuse(complaint, "give each tenant a file of its own");
+                let what = place.name();
+                let complaint =
+                    format!("is the {what} of tenant {} too, at {}", quoted(other_name), spot.file_and_line());
+                item.refuse(complaint, format!("give each tenant a {what} of its own"));
             }
-            None => seen.push((file, name, path.spot)),
+            None => seen.push((place, name, item.spot)),
+        }
+    }
+}
+
+/// What a store is in, as far as its text tells.
+enum Place {
+    File(PathBuf),
+    Database(Address),
+}
+
+impl Place {
+    fn of<'d>(store: &Table<'d>, data_dir: &Path) -> Option<(Self, Item<'d>)> {
+        match store.item(keys::STORE_KIND.name)?.value.as_str()? {
+            "sqlite" => {
+                let path = store.item(keys::STORE_PATH.name)?;
+                Some((Self::File(resolved(&data_dir.join(path.value.as_str()?))), path))
+            }
+            "mysql" => {
+                let url = store.item(keys::STORE_URL.name)?;
+                Some((Self::Database(ServerUrl::parse(url.value.as_str()?, Server::Mysql).ok()?.address), url))
+            }
+            _ => None,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::File(_) => "file",
+            Self::Database(_) => "database",
+        }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File(one), Self::File(other)) => one == other,
+            (Self::Database(one), Self::Database(other)) => one.is_same_space(other),
+            (Self::File(_), Self::Database(_)) | (Self::Database(_), Self::File(_)) => false,
         }
     }
 }

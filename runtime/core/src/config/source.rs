@@ -1,27 +1,71 @@
 //! Reading `[sources.NAME]` and its envelope.
 
-use super::{Source, SourceKind, keys};
+use std::time::Duration;
+
+use super::{Declare, RabbitmqQueue, Source, SourceKind, keys, server::refuse_idle, tenant::known_names};
 use crate::{
-    document::{Item, Table, form::ENVELOPE_TEMPLATE, shape::Shape},
+    document::{
+        Item, Table,
+        form::{ENVELOPE_TEMPLATE, NAME},
+        shape::Shape,
+    },
     envelope::{EnvelopeFormat, EnvelopeRule},
     template::{Template, TemplateUse},
+    text::quoted,
 };
 
-/// Lanes of a tenant in this version.
-const LANES: usize = 4;
+/// Messages in a consumer's hands: AMQP 0-9-1 counts them in 16 bits.
+const PREFETCH_MAX: usize = 65_535;
 
 /// Reads one source; `None` when its kind is refused, and then nothing else of it is complained of.
-pub(super) fn read_source(table: &Table<'_>, batch_max: usize) -> Option<Source> {
-    let kind = match table.value(&keys::SOURCE_KIND)? {
-        keys::SourceKindWord::Local => SourceKind::Local,
-    };
+pub(super) fn read_source(
+    table: &Table<'_>,
+    batch_max: usize,
+    lanes: u16,
+    connections: &[(String, Table<'_>)],
+) -> Option<Source> {
+    let kind = table.value(&keys::SOURCE_KIND)?;
     table.refuse_unknown(&keys::SOURCE);
+    let kind = match kind {
+        keys::SourceKindWord::Local => {
+            refuse_idle(table, &keys::RABBITMQ_KEYS, "kind \"local\"", "leave it out");
+            SourceKind::Local
+        }
+        keys::SourceKindWord::Rabbitmq => SourceKind::Rabbitmq(read_queue(table, connections)),
+    };
+    let prefetch = 2 * batch_max * usize::from(lanes);
     Some(Source {
         kind,
-        prefetch: table.value(&keys::PREFETCH).map_or(2 * batch_max * LANES, usize::from),
+        prefetch: table.value(&keys::PREFETCH).map_or(prefetch.min(PREFETCH_MAX), usize::from),
         unrouted: table.value(&keys::UNROUTED),
         envelope: read_envelope(&table.table_or_empty(&keys::ENVELOPE)),
     })
+}
+
+fn read_queue(table: &Table<'_>, connections: &[(String, Table<'_>)]) -> RabbitmqQueue {
+    let queue = RabbitmqQueue {
+        connection: table.value(&keys::SOURCE_CONNECTION),
+        queue: table.value(&keys::SOURCE_QUEUE),
+        declare: table.value(&keys::DECLARE),
+        cancel_after: Duration::from_millis(table.value(&keys::CANCEL_AFTER_MS)),
+    };
+    if let Some(item) = table.item(keys::SOURCE_CONNECTION.name)
+        && (NAME.check)(&queue.connection).is_ok()
+        && !connections.iter().any(|(known, _)| *known == queue.connection)
+    {
+        let complaint = format!("is {}, and the tenant has no such connection", quoted(&queue.connection));
+        item.refuse(complaint, known_names("connections", connections));
+    }
+    let is_made = match queue.declare {
+        Declare::Passive => false,
+        Declare::Quorum | Declare::Classic => true,
+    };
+    if let (true, true, Some(item)) = (is_made, queue.queue.starts_with("amq."), table.item(keys::SOURCE_QUEUE.name)) {
+        let complaint =
+            format!("is {}, and the broker makes no queue whose name begins with amq.", quoted(&queue.queue));
+        item.refuse(complaint, "give it another name, or leave declare out");
+    }
+    queue
 }
 
 fn read_envelope(table: &Table<'_>) -> EnvelopeRule {

@@ -1,8 +1,8 @@
 //! Reading `[tenants.NAME]`: each part by itself, then the names that parts use of each other.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
-use super::{Destination, HostLimits, Store, Tenant, handler, keys, routes, source};
+use super::{Destination, HostLimits, Tenant, connection, handler, keys, routes, server::refuse_idle, source, store};
 use crate::{
     document::{Table, form::NAME},
     text::quoted,
@@ -12,29 +12,32 @@ use crate::{
 pub(super) fn read_tenant(table: &Table<'_>, ceilings: &HostLimits) -> Tenant {
     table.refuse_unknown(&keys::TENANT);
     let batch_max = usize::from(table.value(&keys::BATCH_MAX));
+    let lanes = table.value(&keys::LANES);
     let tables = table.value(&keys::TABLES);
     refuse_strange_triggers(table, &tables);
+    let connections = table.named_tables(&keys::CONNECTIONS, &NAME);
     let sources = table.named_tables(&keys::SOURCES, &NAME);
     let handlers = table.named_tables(&keys::HANDLERS, &NAME);
     let destinations = table.named_tables(&keys::DESTINATIONS, &NAME);
     let routes = table.tables(&keys::ROUTES);
     routes::cross_check(&routes, &sources, &handlers);
-    refuse_unknown_sources(&destinations, &sources);
+    refuse_unfit_sources(&destinations, &sources);
+    connection::warn_of_unused(&connections, &sources);
     handler::cross_check_destinations(&handlers, &destinations);
     Tenant {
-        lanes: 4,
-        slow_lanes: 2,
+        lanes,
+        slow_lanes: table.value(&keys::SLOW_LANES),
         slow_run: Duration::from_millis(table.value(&keys::SLOW_RUN_MS)),
         unit_time_max: Duration::from_millis(table.value(&keys::UNIT_TIME_MS_MAX)),
         batch_max,
         batch_bytes_max: table.value(&keys::BATCH_BYTES_MAX),
-        defer_after: 3,
-        ack_gap: Duration::from_millis(100),
+        defer_after: table.value(&keys::DEFER_AFTER),
+        ack_gap: Duration::from_millis(table.value(&keys::ACK_GAP_MS)),
         tables,
         triggers: table.value(&keys::TRIGGERS),
-        store: read_store(table),
-        connections: BTreeMap::new(),
-        sources: read_each(&sources, |table| source::read_source(table, batch_max)),
+        store: store::read_store(table),
+        connections: read_each(&connections, connection::read_connection),
+        sources: read_each(&sources, |table| source::read_source(table, batch_max, lanes, &connections)),
         routes: routes.iter().map(routes::read_route).collect(),
         handlers: read_each(&handlers, |table| Some(handler::read_handler(table, ceilings))),
         destinations: read_each(&destinations, read_destination),
@@ -45,36 +48,13 @@ fn read_each<T>(tables: &[(String, Table<'_>)], read: impl Fn(&Table<'_>) -> Opt
     tables.iter().filter_map(|(name, table)| Some((name.clone(), read(table)?))).collect()
 }
 
-fn read_store(tenant: &Table<'_>) -> Store {
-    if tenant.item(keys::STORE.name).is_none() {
-        let help = "add [store] with kind = \"sqlite\" and path";
-        tenant.spot.refuse(format!("{}.store is missing", tenant.path), Some(help.to_owned()));
-    }
-    // What reading goes on with after an error that is kept.
-    let mut store = Store::Sqlite { path: PathBuf::new(), schema: None };
-    if let Some(table) = tenant.table(&keys::STORE)
-        && let Some(kind) = table.value(&keys::STORE_KIND)
-    {
-        table.refuse_unknown(&keys::STORE_SECTION);
-        store = match kind {
-            keys::StoreKind::Sqlite => Store::Sqlite {
-                path: PathBuf::from(table.value(&keys::STORE_PATH)),
-                schema: table.value(&keys::SCHEMA).map(PathBuf::from),
-            },
-        };
-    }
-    store
-}
-
 fn read_destination(table: &Table<'_>) -> Option<Destination> {
     let kind = table.value(&keys::DESTINATION_KIND)?;
     table.refuse_unknown(&keys::DESTINATION);
     match kind {
         keys::DestinationKind::Local => Some(Destination::Local { source: table.value(&keys::DESTINATION_SOURCE) }),
         keys::DestinationKind::Table => {
-            if let Some(item) = table.item(keys::DESTINATION_SOURCE.name) {
-                item.refuse("would do nothing with kind \"table\"", "leave it out");
-            }
+            refuse_idle(table, &[keys::DESTINATION_SOURCE.name], "kind \"table\"", "leave it out");
             Some(Destination::Table)
         }
     }
@@ -92,16 +72,23 @@ fn refuse_strange_triggers(tenant: &Table<'_>, tables: &[String]) {
     }
 }
 
-/// Every source of this version is local, so that a local destination may name any that is there.
-fn refuse_unknown_sources(destinations: &[(String, Table<'_>)], sources: &[(String, Table<'_>)]) {
+/// A local destination names a source that is there, and that takes its events from the tenant's own database.
+fn refuse_unfit_sources(destinations: &[(String, Table<'_>)], sources: &[(String, Table<'_>)]) {
     for (_, table) in destinations {
         let Some(item) = table.item(keys::DESTINATION_SOURCE.name) else { continue };
         let Some(name) = item.value.as_str() else { continue };
-        if (NAME.check)(name).is_ok() && !sources.iter().any(|(known, _)| known == name) {
-            item.refuse(
-                format!("is {}, and the tenant has no such source", quoted(name)),
-                known_names("sources", sources),
-            );
+        if (NAME.check)(name).is_err() {
+            continue;
+        }
+        let Some((_, source)) = sources.iter().find(|(known, _)| known == name) else {
+            let complaint = format!("is {}, and the tenant has no such source", quoted(name));
+            item.refuse(complaint, known_names("sources", sources));
+            continue;
+        };
+        let kind = source.item(keys::SOURCE_KIND.name);
+        if let Some(kind) = kind.as_ref().and_then(|kind| kind.value.as_str()).filter(|kind| *kind != "local") {
+            let complaint = format!("is {}, a source of kind {}: nothing can be put there", quoted(name), quoted(kind));
+            item.refuse(complaint, "name a source of kind \"local\"");
         }
     }
 }

@@ -320,7 +320,7 @@ fn an_error_in_a_tenants_file_names_the_file_and_the_tenant() {
   |
 1 | batch_max = 4_097
   | ^
-  = help: add [store] with kind = \"sqlite\" and path
+  = help: add [store] with kind = \"sqlite\" and path, or with kind = \"mysql\" and url
 
 error: tenants.t.batch_max is 4_097, above its limit 4_096
  --> tenants.d/t.toml:1:13
@@ -375,22 +375,19 @@ fn an_unknown_key_is_shown_with_the_nearest_known_one() {
   |
 9 | data_dri = \"x\"
   | ^^^^^^^^
-  = help: the nearest known key is \"data_dir\"; known keys: name, data_dir, listen, drain_time_ms, lease_time_ms, log, limits"
+  = help: the nearest known key is \"data_dir\"; known keys: name, data_dir, listen, drain_time_ms, lease_time_ms, heartbeat_ms, boot_timeout_ms, log, limits"
     );
 }
 
 #[test]
 fn keys_of_other_versions_are_unknown_and_not_silently_taken() {
     for (section, key) in [
-        ("host", "heartbeat_ms"),
-        ("host", "boot_timeout_ms"),
-        ("host.limits", "connections_max"),
         ("tenants.t.handlers.h", "age_target_s"),
         ("tenants.t.handlers.h", "ordering_policy"),
         ("tenants.t.handlers.h", "retention"),
         ("tenants.t.handlers.h.limits", "parked_rows_max"),
         ("tenants.t.handlers.h.retry", "deaths_max"),
-        ("tenants.t.sources.s", "queue"),
+        ("tenants.t.sources.s", "topic"),
     ] {
         let text =
             tenant_with("").replace("[tenants.t.sources.s]", &format!("sources.s.{key} = 1\n[tenants.t.sources.s]"));
@@ -403,7 +400,7 @@ fn keys_of_other_versions_are_unknown_and_not_silently_taken() {
         let found: Vec<_> = errors.errors().iter().map(|e| (e.line, e.message.clone())).collect();
         assert_eq!(found, [(line, format!("unknown key \"{key}\" in [{section}]"))]);
     }
-    for key in ["lanes", "defer_after", "connections", "outbox_rows_max"] {
+    for key in ["weight", "outbox_rows_max"] {
         let text = tenant_with("").replace("[tenants.t]\n", &format!("[tenants.t]\n{key} = 4\n"));
         assert_error(&text, 2, 1, &format!("unknown key \"{key}\" in [tenants.t]"));
     }
@@ -411,23 +408,26 @@ fn keys_of_other_versions_are_unknown_and_not_silently_taken() {
 
 #[test]
 fn a_kind_of_another_build_is_refused_by_the_feature_it_needs_and_nothing_else_of_it_is() {
-    let text = tenant_with("").replace("{ kind = \"sqlite\", path = \"t.db\" }", "{ kind = \"mysql\", url = \"x\" }");
-    assert_error(
-        &text,
-        2,
-        18,
-        "kind \"mysql\" needs the feature \"mysql\", which this build of oncebox does not have (it has: embedded)",
-    );
-    for kind in ["rabbitmq", "kafka", "http"] {
-        let message = format!(
-            "kind \"{kind}\" needs the feature \"{kind}\", which this build of oncebox does not have (it has: embedded)"
-        );
-        let text = tenant_with("").replace("kind = \"local\"", &format!("kind = \"{kind}\"\nqueue = \"q\""));
+    let has = "which this build of oncebox does not have (it has: embedded, mysql, rabbitmq)";
+    for kind in ["kafka", "http"] {
+        let message = format!("kind \"{kind}\" needs the feature \"{kind}\", {has}");
+        let text = tenant_with("").replace("kind = \"local\"", &format!("kind = \"{kind}\"\ntopic = \"q\""));
         assert_error(&text, 5, 8, &message);
         let text =
             tenant_with(&format!("destinations = {{ x = \"d\" }}\n[tenants.t.destinations.d]\nkind = \"{kind}\"\n"));
         assert_error(&text, 10, 8, &message);
     }
+    let message = format!("kind \"kafka\" needs the feature \"kafka\", {has}");
+    assert_error(&tenant_with("[tenants.t.connections.c]\nkind = \"kafka\"\ntopic = 1\n"), 9, 8, &message);
+}
+
+#[test]
+fn a_kind_that_is_only_elsewhere_in_this_version_is_not_said_to_need_a_build() {
+    let text =
+        tenant_with("destinations = { x = \"d\" }\n[tenants.t.destinations.d]\nkind = \"rabbitmq\"\nexchange = 1\n");
+    let message =
+        "tenants.t.destinations.d.kind is \"rabbitmq\", which is not possible here in this version of oncebox";
+    assert_error(&text, 10, 8, message);
 }
 
 #[test]
@@ -641,6 +641,7 @@ fn numbers_are_taken_at_their_limits_and_refused_past_them() {
     for (section, key, min, max) in [
         ("host", "drain_time_ms", 1_u64, 600_000_u64),
         ("host", "lease_time_ms", 100, 3_600_000),
+        ("host.limits", "connections_max", 1, 10_000),
         ("host.limits", "memory_bytes_max", 65_536, 4_294_967_296),
         ("host.limits", "instances_max", 1, 10_000),
         ("host.limits", "module_bytes_max", 1, 268_435_456),
@@ -651,6 +652,7 @@ fn numbers_are_taken_at_their_limits_and_refused_past_them() {
         ("tenants.t", "unit_time_ms_max", 1, 60_000),
         ("tenants.t", "batch_max", 1, 4_096),
         ("tenants.t", "batch_bytes_max", 1, 67_108_864),
+        ("tenants.t", "ack_gap_ms", 1, 60_000),
         ("tenants.t.sources.s", "prefetch", 1, 65_535),
         ("tenants.t.handlers.h.limits", "run_time_ms_max", 1, 60_000),
         ("tenants.t.handlers.h.limits", "memory_bytes_max", 65_536, 67_108_864),

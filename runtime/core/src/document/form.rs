@@ -111,16 +111,7 @@ pub(crate) static POINTER: Form = Form {
 };
 
 /// Any text up to 255 bytes: owners and the like.
-pub(crate) static LINE: Form = Form {
-    shown: "text, 1 to 255 bytes, one line",
-    check: |text| {
-        bytes_in(text, 255)?;
-        match text.chars().any(char::is_control) {
-            true => Err("has a control character".to_owned()),
-            false => Ok(()),
-        }
-    },
-};
+pub(crate) static LINE: Form = Form { shown: "text, 1 to 255 bytes, one line", check: |text| line_in(text, 255) };
 
 /// Any text up to 1,024 bytes: descriptions.
 pub(crate) static DESCRIPTION: Form = Form {
@@ -129,16 +120,27 @@ pub(crate) static DESCRIPTION: Form = Form {
 };
 
 /// A path of a file or folder.
-pub(crate) static PATH: Form = Form {
-    shown: "path, 1 to 4_096 bytes",
+pub(crate) static PATH: Form = Form { shown: "path, 1 to 4_096 bytes", check: |text| line_in(text, 4_096) };
+
+/// A secret written where others can read it; no message repeats it.
+pub(crate) static SECRET_TEXT: Form = Form { shown: "text, 1 to 1_024 bytes", check: |text| line_in(text, 1_024) };
+
+/// The name of a variable of the environment (POSIX, Base Definitions, 8.1).
+pub(crate) static ENV_NAME: Form = Form {
+    shown: "name of a variable, `[A-Za-z_][A-Za-z0-9_]*`, up to 255 bytes",
     check: |text| {
-        bytes_in(text, 4_096)?;
-        match text.chars().any(char::is_control) {
-            true => Err("has a control character".to_owned()),
-            false => Ok(()),
+        bytes_in(text, 255)?;
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        match text.chars().all(allowed) && !text.starts_with(|c: char| c.is_ascii_digit()) {
+            true => Ok(()),
+            // Somebody may have written the secret itself: it is not repeated.
+            false => Err("is no name of a variable of the environment".to_owned()),
         }
     },
 };
+
+/// The name of a queue (AMQP 0-9-1, short string).
+pub(crate) static QUEUE: Form = Form { shown: "name, 1 to 255 bytes", check: |text| line_in(text, 255) };
 
 /// The name of a host.
 pub(crate) static HOST_NAME: Form = Form {
@@ -184,6 +186,15 @@ pub(crate) fn bytes_in(text: &str, bytes_max: usize) -> Result<(), String> {
             Err(format!("has {} bytes, above the limit of {}", grouped(length as u64), grouped(bytes_max as u64)))
         }
         _ => Ok(()),
+    }
+}
+
+/// Accepts a text of 1 to `bytes_max` bytes without control characters.
+fn line_in(text: &str, bytes_max: usize) -> Result<(), String> {
+    bytes_in(text, bytes_max)?;
+    match text.chars().any(char::is_control) {
+        true => Err("has a control character".to_owned()),
+        false => Ok(()),
     }
 }
 

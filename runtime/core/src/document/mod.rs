@@ -4,6 +4,7 @@
 
 pub(crate) mod form;
 pub(crate) mod key;
+mod masked;
 pub(crate) mod page;
 pub(crate) mod shape;
 
@@ -16,6 +17,7 @@ use toml::de::{DeTable, DeValue};
 
 use self::{
     key::{Key, Nested, Section},
+    masked::Masked,
     shape::{Form, Shape},
 };
 use crate::text::{TextError, TextErrors, quoted};
@@ -28,6 +30,7 @@ const ERRORS_MAX: usize = 50;
 pub(crate) struct Document<'t> {
     file: &'t str,
     text: &'t str,
+    masked: Masked,
     root: DeTable<'t>,
     /// Stands for tables that are absent.
     empty: DeTable<'t>,
@@ -37,11 +40,16 @@ pub(crate) struct Document<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// Parses the text.
+    /// Parses the text. The places that `secrets` finds in it, in order and apart, are covered in all that is shown of it.
     ///
     /// # Errors
     /// It is longer than `bytes_max`, or not TOML: then only the syntax is complained of.
-    pub(crate) fn parse(file: &'t str, text: &'t str, bytes_max: usize) -> Result<Self, TextErrors> {
+    pub(crate) fn parse(
+        file: &'t str,
+        text: &'t str,
+        bytes_max: usize,
+        secrets: fn(&str) -> Vec<Range<usize>>,
+    ) -> Result<Self, TextErrors> {
         if text.len() > bytes_max {
             let message = format!(
                 "has {} bytes, above the limit of {}",
@@ -50,17 +58,19 @@ impl<'t> Document<'t> {
             );
             return Err(TextError::of_file(file, message).into());
         }
+        let masked = Masked::new(text, secrets(text));
         let (root, problems) = DeTable::parse_recoverable(text);
         let left_out = problems.len().saturating_sub(ERRORS_MAX);
         let errors = problems.iter().take(ERRORS_MAX).map(|problem| {
             let message = format!("not TOML: {}", problem.message());
-            TextError::at(file, text, problem.span().unwrap_or(0..0), message)
+            masked.error(file, text, problem.span().unwrap_or(0..0), message)
         });
         match TextErrors::collected(errors.collect(), left_out) {
             Some(errors) => Err(errors),
             None => Ok(Self {
                 file,
                 text,
+                masked,
                 root: root.into_inner(),
                 empty: DeTable::default(),
                 errors: RefCell::default(),
@@ -131,7 +141,8 @@ impl Spot<'_> {
     }
 
     fn error(&self, message: impl Into<String>) -> TextError {
-        TextError::at(self.document.file, self.document.text, self.span.clone(), message)
+        let Document { file, text, masked, .. } = self.document;
+        masked.error(file, text, self.span.clone(), message.into())
     }
 }
 

@@ -26,7 +26,7 @@ impl Manifest {
     /// # Errors
     /// All that is wrong with the text, up to a number, each with its place and how to mend it.
     pub fn parse(text: &str, file: &str) -> Result<Self, TextErrors> {
-        let document = Document::parse(file, text, MANIFEST_BYTES_MAX)?;
+        let document = Document::parse(file, text, MANIFEST_BYTES_MAX, |_| Vec::new())?;
         let manifest = read(&document.root(""));
         let (errors, left_out, _) = document.into_findings();
         TextErrors::collected(errors, left_out).map_or(Ok(manifest), Err)

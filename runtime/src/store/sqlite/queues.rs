@@ -10,7 +10,7 @@ use sqlx::{Connection as _, Row as _, SqliteConnection, sqlite::SqliteRow};
 
 use super::errors::store_error;
 use crate::store::{
-    ClaimedRow, HandlerId, HeldId, LocalId, LocalMessage, RuleId, StoreError, decode_message, encode_headers,
+    ClaimedRow, HandlerId, HeldId, LocalId, LocalMessage, Place, RuleId, StoreError, decode_message, encode_headers,
 };
 
 fn micros(duration: Duration) -> i64 {
@@ -182,7 +182,7 @@ pub(super) async fn held_claim(
     let taken: Vec<i64> = taken.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(wrap)?;
     let rows = sqlx::query(
         "SELECT h.held_id, h.business_key, h.fingerprint, h.rule_id, h.attempts, h.attempts_short, h.generation,
-           h.source, h.hops, h.received_at, b.headers, b.payload, h.ordering_key
+           h.source, h.hops, h.received_at, b.headers, b.payload, h.ordering_key, h.place
          FROM json_each(?) AS taken
          JOIN ob_held AS h ON h.held_id = taken.value
          JOIN ob_body AS b ON b.held_id = h.held_id
@@ -195,6 +195,11 @@ pub(super) async fn held_claim(
     .map_err(wrap)?;
     tx.commit().await.map_err(wrap)?;
     rows.iter().map(claimed_row).collect()
+}
+
+fn place(row: &SqliteRow) -> Result<Option<Place>, sqlx::Error> {
+    let (ordering_key, place): (Option<Vec<u8>>, Option<i64>) = (row.try_get(12)?, row.try_get(13)?);
+    Ok(ordering_key.zip(place).map(|(ordering_key, place)| Place { ordering_key, place: place.unsigned_abs() }))
 }
 
 fn claimed_row(row: &SqliteRow) -> Result<ClaimedRow, StoreError> {
@@ -217,6 +222,6 @@ fn claimed_row(row: &SqliteRow) -> Result<ClaimedRow, StoreError> {
         hops: row.try_get(8).map_err(wrap)?,
         received_us: row.try_get(9).map_err(wrap)?,
         body: decode_message(row.try_get(10).map_err(wrap)?, row.try_get(11).map_err(wrap)?).map_err(corrupt)?,
-        ordering_key: row.try_get(12).map_err(wrap)?,
+        place: place(row).map_err(wrap)?,
     })
 }

@@ -2,6 +2,7 @@
 //! that rows which are read here cannot change before the commit; the locks of other stores are plain reads here.
 
 use std::{
+    ops::Range,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -9,7 +10,7 @@ use std::{
 use async_trait::async_trait;
 use oncebox_core::{
     ids::{BootId, BusinessKey, Fingerprint, LeaseToken},
-    life::{InboxState, Verdict},
+    life::{HeldState, InboxState, Verdict},
     value::Value,
 };
 use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
@@ -276,6 +277,20 @@ impl UnitOfWork for SqliteUnit<'_> {
         statements::write(&mut self.lane.connection, sql, params).await
     }
 
+    /// Row by row: nothing is saved here, where no statement crosses a network.
+    async fn staged_insert_many(
+        &mut self,
+        sql: &Arc<str>,
+        _group: Range<usize>,
+        rows: &[&[Value]],
+    ) -> Result<u64, StatementError> {
+        let mut matched = 0;
+        for row in rows {
+            matched += statements::write(&mut self.lane.connection, sql, row).await?;
+        }
+        Ok(matched)
+    }
+
     async fn query(&mut self, sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError> {
         statements::query(&mut self.lane.connection, sql, params, rows_max).await
     }
@@ -353,7 +368,7 @@ impl UnitOfWork for SqliteUnit<'_> {
         let sql = concat!(
             "UPDATE ob_held SET state = ?, due_at = ?, lease_token = NULL, attempts = ?, attempts_short = ?,
                class = coalesce(?, class), code = coalesce(?, code), message = coalesce(?, message),
-               deployment_id = coalesce(?, deployment_id), changed_at = ",
+               deployment_id = coalesce(?, deployment_id), place = iif(?, NULL, place), changed_at = ",
             now_us!(),
             "
              WHERE held_id = ? AND lease_token = ?"
@@ -369,6 +384,7 @@ impl UnitOfWork for SqliteUnit<'_> {
                 .bind(why.map(|(_, code, _)| code.as_str()))
                 .bind(why.map(|(_, _, message)| message.as_str()))
                 .bind(mark.deployment.map(|d| d.0))
+                .bind(mark.state == HeldState::Resolved)
                 .bind(mark.held.0)
                 .bind(mark.token.as_bytes())
                 .execute(&mut self.lane.connection)

@@ -36,6 +36,11 @@ pub(crate) static FINGERPRINT_OVERRIDE: Key<MaybeFingerprint> = Key {
     shape: MaybeFingerprint { required: false, absent: "the manifest's" },
     means: "overrides the manifest's fingerprint",
 };
+pub(crate) static ORDERING_OVERRIDE: Key<MaybeText> = Key {
+    name: "ordering",
+    shape: MaybeText { form: &KEY_TEMPLATE, absent: "the manifest's" },
+    means: "overrides the manifest's template of the ordering key",
+};
 pub(crate) static LIMITS: Nested =
     Nested { name: "limits", shape: "table", absent: "the defaults", means: "limits of one event or instance" };
 pub(crate) static RETRY: Nested =
@@ -45,7 +50,7 @@ pub(crate) static RETRY: Nested =
 pub(crate) static HANDLER: Section = Section {
     path: "tenants.NAME.handlers.NAME",
     about: "What a handler is bound to.",
-    keys: &[&OWNER, &CONFIG, &BINDINGS, &KEY_OVERRIDE, &FINGERPRINT_OVERRIDE, &LIMITS, &RETRY],
+    keys: &[&OWNER, &CONFIG, &BINDINGS, &KEY_OVERRIDE, &FINGERPRINT_OVERRIDE, &ORDERING_OVERRIDE, &LIMITS, &RETRY],
 };
 
 pub(crate) static RUN_TIME_MS_MAX: Key<MaybeInteger<u64>> = Key {

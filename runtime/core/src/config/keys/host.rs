@@ -44,6 +44,17 @@ pub(crate) static LEASE_TIME_MS: Key<Integer<u64>> = Key {
     shape: Integer { min: 100, max: 3_600_000, default: 30_000 },
     means: "milliseconds for which a host may work on a row that it has claimed",
 };
+pub(crate) static HEARTBEAT_MS: Key<Integer<u64>> = Key {
+    name: "heartbeat_ms",
+    shape: Integer { min: 100, max: 60_000, default: 5_000 },
+    means: "milliseconds from one heartbeat of this host in each tenant's database to the next",
+};
+pub(crate) static BOOT_TIMEOUT_MS: Key<Integer<u64>> = Key {
+    name: "boot_timeout_ms",
+    shape: Integer { min: 300, max: 3_600_000, default: 20_000 },
+    means: "milliseconds without a heartbeat after which a host counts as gone; at least three times `heartbeat_ms`, and \
+            best the same on every host",
+};
 pub(crate) static LOG: Key<OneOf<LogFormat>> = Key {
     name: "log",
     shape: OneOf {
@@ -59,7 +70,17 @@ pub(crate) static HOST_LIMITS: Nested =
 pub(crate) static HOST_SECTION: Section = Section {
     path: "host",
     about: "What holds for the whole host.",
-    keys: &[&HOST_NAME_KEY, &DATA_DIR, &LISTEN, &DRAIN_TIME_MS, &LEASE_TIME_MS, &LOG, &HOST_LIMITS],
+    keys: &[
+        &HOST_NAME_KEY,
+        &DATA_DIR,
+        &LISTEN,
+        &DRAIN_TIME_MS,
+        &LEASE_TIME_MS,
+        &HEARTBEAT_MS,
+        &BOOT_TIMEOUT_MS,
+        &LOG,
+        &HOST_LIMITS,
+    ],
 };
 
 pub(crate) static HOST_MEMORY_BYTES_MAX: Key<Integer<u64>> = Key {
@@ -92,10 +113,23 @@ pub(crate) static HOPS_MAX: Key<Integer<u8>> = Key {
     shape: Integer { min: 1, max: 255, default: 16 },
     means: "hops from handler to handler over `local`",
 };
+pub(crate) static CONNECTIONS_MAX: Key<Integer<u32>> = Key {
+    name: "connections_max",
+    shape: Integer { min: 1, max: 10_000, default: 64 },
+    means: "connections of lanes to databases, all tenants together; embedded stores have none",
+};
 
 /// `[host.limits]`.
 pub(crate) static HOST_LIMITS_SECTION: Section = Section {
     path: "host.limits",
     about: "Ceilings for every tenant and handler.",
-    keys: &[&HOST_MEMORY_BYTES_MAX, &INSTANCES_MAX, &MODULE_BYTES_MAX, &PAYLOAD_BYTES_MAX, &KEY_BYTES_MAX, &HOPS_MAX],
+    keys: &[
+        &HOST_MEMORY_BYTES_MAX,
+        &INSTANCES_MAX,
+        &MODULE_BYTES_MAX,
+        &PAYLOAD_BYTES_MAX,
+        &KEY_BYTES_MAX,
+        &HOPS_MAX,
+        &CONNECTIONS_MAX,
+    ],
 };

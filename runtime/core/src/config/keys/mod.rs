@@ -2,9 +2,12 @@
 
 mod handler;
 mod host;
+mod server;
+mod source;
+mod store;
 mod tenant;
 
-pub(crate) use self::{handler::*, host::*, tenant::*};
+pub(crate) use self::{handler::*, host::*, server::*, source::*, store::*, tenant::*};
 use crate::document::{
     key::{Nested, Section},
     page,
@@ -35,6 +38,8 @@ pub fn reference() -> String {
             &HOST_LIMITS_SECTION,
             &TENANT,
             &STORE_SECTION,
+            &SECRET_SECTION,
+            &CONNECTION,
             &SOURCE,
             &ENVELOPE_SECTION,
             &ROUTE,

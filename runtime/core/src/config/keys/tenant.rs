@@ -1,28 +1,21 @@
-//! The keys of `[tenants.NAME]`, but for its handlers.
+//! The keys of `[tenants.NAME]`, but for its store, its connections and sources, and its handlers.
 
-use crate::{
-    config::{Unrouted, source::MaybeTemplate},
-    document::{
-        form::{EVENT_TYPE, NAME, PATH, TABLE_NAME, TRIGGER},
-        key::{Key, Nested, Section},
-        shape::{Absent, Form, Integer, Kind, MaybeInteger, MaybeText, OneOf, Text, Texts},
-    },
-    envelope::{EnvelopeFormat, TimeFormat},
-    text::quoted,
+use crate::document::{
+    form::{EVENT_TYPE, NAME, TABLE_NAME, TRIGGER},
+    key::{Key, Nested, Section},
+    shape::{Integer, Kind, Text, Texts},
 };
 
-/// SQLite takes some names for something else than a file (sqlite.org, "In-Memory Databases", "URI Filenames").
-static STORE_PATH_FORM: Form = Form {
-    shown: "path of a file, 1 to 4_096 bytes",
-    check: |text| {
-        (PATH.check)(text)?;
-        match text.starts_with(':') || text.starts_with("file:") {
-            true => Err(format!("is {}, which names no file", quoted(text))),
-            false => Ok(()),
-        }
-    },
+pub(crate) static LANES: Key<Integer<u16>> = Key {
+    name: "lanes",
+    shape: Integer { min: 1, max: 64, default: 4 },
+    means: "workers, each with a database connection of its own; refused with a store of kind `\"sqlite\"`, which has one",
 };
-
+pub(crate) static SLOW_LANES: Key<Integer<u16>> = Key {
+    name: "slow_lanes",
+    shape: Integer { min: 1, max: 64, default: 2 },
+    means: "the same, for slow runs; refused with a store of kind `\"sqlite\"`, which has one",
+};
 pub(crate) static SLOW_RUN_MS: Key<Integer<u64>> = Key {
     name: "slow_run_ms",
     shape: Integer { min: 1, max: 60_000, default: 20 },
@@ -40,6 +33,17 @@ pub(crate) static BATCH_BYTES_MAX: Key<Integer<u64>> = Key {
     shape: Integer { min: 1, max: 67_108_864, default: 4_194_304 },
     means: "payload bytes in one unit of work",
 };
+pub(crate) static DEFER_AFTER: Key<Integer<u32>> = Key {
+    name: "defer_after",
+    shape: Integer { min: 1, max: 100, default: 3 },
+    means: "tries of an event whose own statement waits too long for a lock, before the event is put aside; refused with \
+            a store of kind `\"sqlite\"`, where no lock of a row is waited for",
+};
+pub(crate) static ACK_GAP_MS: Key<Integer<u64>> = Key {
+    name: "ack_gap_ms",
+    shape: Integer { min: 1, max: 60_000, default: 100 },
+    means: "milliseconds for which an undecided message holds up the acks of those after it; then they are acked singly",
+};
 pub(crate) static TABLES: Key<Texts> = Key {
     name: "tables",
     shape: Texts { form: &TABLE_NAME, items_min: 0, absent: "none" },
@@ -55,6 +59,12 @@ pub(crate) static STORE: Nested = Nested {
     shape: "table",
     absent: "required",
     means: "the tenant's database, with its business tables and those of Oncebox",
+};
+pub(crate) static CONNECTIONS: Nested = Nested {
+    name: "connections",
+    shape: "tables by name, `[a-z0-9-]{1,64}`",
+    absent: "none",
+    means: "the brokers that sources take messages from",
 };
 pub(crate) static SOURCES: Nested = Nested {
     name: "sources",
@@ -86,126 +96,23 @@ pub(crate) static TENANT: Section = Section {
     path: "tenants.NAME",
     about: "One tenant. In `tenants.d/NAME.toml` the same keys stand at the top.",
     keys: &[
+        &LANES,
+        &SLOW_LANES,
         &SLOW_RUN_MS,
         &UNIT_TIME_MS_MAX,
         &BATCH_MAX,
         &BATCH_BYTES_MAX,
+        &DEFER_AFTER,
+        &ACK_GAP_MS,
         &TABLES,
         &TRIGGERS,
         &STORE,
+        &CONNECTIONS,
         &SOURCES,
         &ROUTES,
         &HANDLERS,
         &DESTINATIONS,
     ],
-};
-
-/// The kinds of stores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StoreKind {
-    Sqlite,
-}
-
-pub(crate) static STORE_KIND: Key<Kind<StoreKind>> = Key {
-    name: "kind",
-    shape: Kind { known: &[("sqlite", StoreKind::Sqlite)], elsewhere: &["mysql"] },
-    means: "what the store is; `\"sqlite\"` is the embedded one, for one host",
-};
-pub(crate) static STORE_PATH: Key<Text> = Key {
-    name: "path",
-    shape: Text { form: &STORE_PATH_FORM, default: None },
-    means: "the database's file, relative to `host.data_dir`; no two tenants have the same",
-};
-pub(crate) static SCHEMA: Key<MaybeText> = Key {
-    name: "schema",
-    shape: MaybeText { form: &PATH, absent: "none" },
-    means: "a file of SQL that is run once, when the database's file is made; relative to the configuration file's folder",
-};
-
-/// `[tenants.NAME.store]`.
-pub(crate) static STORE_SECTION: Section = Section {
-    path: "tenants.NAME.store",
-    about: "The tenant's own database.",
-    keys: &[&STORE_KIND, &STORE_PATH, &SCHEMA],
-};
-
-/// The kinds of sources.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SourceKindWord {
-    Local,
-}
-
-pub(crate) static SOURCE_KIND: Key<Kind<SourceKindWord>> = Key {
-    name: "kind",
-    shape: Kind { known: &[("local", SourceKindWord::Local)], elsewhere: &["rabbitmq", "kafka", "http"] },
-    means: "what the source is; `\"local\"` is a table of the tenant's own database",
-};
-pub(crate) static PREFETCH: Key<MaybeInteger<u16>> = Key {
-    name: "prefetch",
-    shape: MaybeInteger { min: 1, max: 65_535, absent: "8 × `batch_max`" },
-    means: "messages taken and not settled",
-};
-pub(crate) static UNROUTED: Key<OneOf<Unrouted>> = Key {
-    name: "unrouted",
-    shape: OneOf {
-        choices: &[("dead", Unrouted::Dead), ("ignore", Unrouted::Ignore)],
-        absent: Absent::Default(Unrouted::Dead),
-    },
-    means: "what becomes of a message that no route takes: a dead letter, or settled and counted",
-};
-pub(crate) static ENVELOPE: Nested = Nested {
-    name: "envelope",
-    shape: "table",
-    absent: "CloudEvents",
-    means: "where type, id and time of an event come from",
-};
-
-/// `[tenants.NAME.sources.NAME]`.
-pub(crate) static SOURCE: Section = Section {
-    path: "tenants.NAME.sources.NAME",
-    about: "A queue, topic, endpoint or table that events come from.",
-    keys: &[&SOURCE_KIND, &PREFETCH, &UNROUTED, &ENVELOPE],
-};
-
-pub(crate) static FORMAT: Key<OneOf<EnvelopeFormat>> = Key {
-    name: "format",
-    shape: OneOf {
-        choices: &[
-            ("auto", EnvelopeFormat::Auto),
-            ("structured", EnvelopeFormat::Structured),
-            ("binary", EnvelopeFormat::Binary),
-            ("raw", EnvelopeFormat::Raw),
-        ],
-        absent: Absent::Default(EnvelopeFormat::Auto),
-    },
-    means: "which messages are CloudEvents: whatever looks like one, all in the body, all in the headers, or none",
-};
-pub(crate) static ENVELOPE_EVENT_TYPE: Key<MaybeTemplate> = Key {
-    name: "event_type",
-    shape: MaybeTemplate,
-    means: "template of the event type of messages that are no CloudEvents",
-};
-pub(crate) static ENVELOPE_ID: Key<MaybeTemplate> =
-    Key { name: "id", shape: MaybeTemplate, means: "template of the event id of messages that are no CloudEvents" };
-pub(crate) static ENVELOPE_TIME: Key<MaybeTemplate> = Key {
-    name: "time",
-    shape: MaybeTemplate,
-    means: "template of the event time of messages that are no CloudEvents, and of CloudEvents without one",
-};
-pub(crate) static TIME_FORMAT: Key<OneOf<TimeFormat>> = Key {
-    name: "time_format",
-    shape: OneOf {
-        choices: &[("rfc3339", TimeFormat::Rfc3339), ("unix-s", TimeFormat::UnixS), ("unix-ms", TimeFormat::UnixMs)],
-        absent: Absent::Default(TimeFormat::Rfc3339),
-    },
-    means: "how `time` is written; refused without `time`, where it would do nothing",
-};
-
-/// `[tenants.NAME.sources.NAME.envelope]`.
-pub(crate) static ENVELOPE_SECTION: Section = Section {
-    path: "tenants.NAME.sources.NAME.envelope",
-    about: "Where type, id and time of an event come from, for messages that are no CloudEvents.",
-    keys: &[&FORMAT, &ENVELOPE_EVENT_TYPE, &ENVELOPE_ID, &ENVELOPE_TIME, &TIME_FORMAT],
 };
 
 pub(crate) static ROUTE_SOURCE: Key<Text> =
@@ -239,14 +146,15 @@ pub(crate) static DESTINATION_KIND: Key<Kind<DestinationKind>> = Key {
     name: "kind",
     shape: Kind {
         known: &[("local", DestinationKind::Local), ("table", DestinationKind::Table)],
-        elsewhere: &["rabbitmq", "kafka", "http"],
+        elsewhere: &["kafka", "http"],
+        later: &["rabbitmq"],
     },
     means: "`\"local\"`: another source of this tenant, in the same transaction; `\"table\"`: a kept row of `ob_outbox`",
 };
 pub(crate) static DESTINATION_SOURCE: Key<Text> = Key {
     name: "source",
     shape: Text { form: &NAME, default: None },
-    means: "with kind `\"local\"`, where it is required: the name of the source",
+    means: "with kind `\"local\"`, where it is required: the name of a source of kind `\"local\"`",
 };
 
 /// `[tenants.NAME.destinations.NAME]`.

@@ -69,6 +69,52 @@ pub(crate) struct OneOf<T: 'static> {
     pub(crate) absent: Absent<T>,
 }
 
+/// One of a few words that may be left out.
+#[derive(Debug)]
+pub(crate) struct MaybeOneOf<T: 'static> {
+    /// The words and what they stand for.
+    pub(crate) choices: &'static [(&'static str, T)],
+    /// What holds without one, for the page.
+    pub(crate) absent: &'static str,
+}
+
+impl<T: Copy + Sync> Shape for MaybeOneOf<T> {
+    type Value = Option<T>;
+
+    fn read(&self, item: &Item<'_>) -> Option<Option<T>> {
+        read_word(item, self.choices).map(Some)
+    }
+
+    fn absent(&self) -> Option<T> {
+        None
+    }
+
+    fn shown(&self) -> String {
+        words_shown(self.choices)
+    }
+
+    fn absent_shown(&self) -> String {
+        self.absent.to_owned()
+    }
+}
+
+fn read_word<T: Copy>(item: &Item<'_>, choices: &[(&'static str, T)]) -> Option<T> {
+    let DeValue::String(word) = item.value else {
+        item.refuse_type("a string");
+        return None;
+    };
+    let found = choices.iter().find(|(name, _)| name == word);
+    if found.is_none() {
+        let known = choices.iter().map(|(name, _)| *name);
+        item.refuse(format!("is {}, which is not known", quoted(word)), form::nearest(word, "value", known));
+    }
+    found.map(|(_, value)| *value)
+}
+
+fn words_shown<T>(choices: &[(&'static str, T)]) -> String {
+    choices.iter().map(|(name, _)| format!("`\"{name}\"`")).collect::<Vec<_>>().join(" or ")
+}
+
 /// What holds without a word.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Absent<T> {
@@ -82,16 +128,7 @@ impl<T: Copy + PartialEq + Debug + Sync> Shape for OneOf<T> {
     type Value = T;
 
     fn read(&self, item: &Item<'_>) -> Option<T> {
-        let DeValue::String(word) = item.value else {
-            item.refuse_type("a string");
-            return None;
-        };
-        let found = self.choices.iter().find(|(name, _)| name == word);
-        if found.is_none() {
-            let known = self.choices.iter().map(|(name, _)| *name);
-            item.refuse(format!("is {}, which is not known", quoted(word)), form::nearest(word, "value", known));
-        }
-        found.map(|(_, value)| *value)
+        read_word(item, self.choices)
     }
 
     fn absent(&self) -> T {
@@ -105,7 +142,7 @@ impl<T: Copy + PartialEq + Debug + Sync> Shape for OneOf<T> {
     }
 
     fn shown(&self) -> String {
-        self.choices.iter().map(|(name, _)| format!("`\"{name}\"`")).collect::<Vec<_>>().join(" or ")
+        words_shown(self.choices)
     }
 
     fn absent_shown(&self) -> String {
@@ -124,12 +161,15 @@ impl<T: Copy + PartialEq + Debug + Sync> Shape for OneOf<T> {
 pub(crate) struct Kind<T: 'static> {
     /// The kinds that this build has.
     pub(crate) known: &'static [(&'static str, T)],
-    /// Kinds of Oncebox that this build does not have; the feature that brings one has its name.
+    /// Kinds of Oncebox that no build of this version has; the feature that brings one has its name.
     pub(crate) elsewhere: &'static [&'static str],
+    /// Kinds whose features a build may have already, for something else.
+    pub(crate) later: &'static [&'static str],
 }
 
-/// Features of this build, as messages name them.
-const FEATURES: &str = "embedded";
+/// Features of a default build, as messages name them; a build may have fewer, and then says so where it opens what it
+/// lacks.
+const FEATURES: &str = "embedded, mysql, rabbitmq";
 
 impl<T: Copy + Sync> Shape for Kind<T> {
     type Value = Option<T>;
@@ -149,8 +189,11 @@ impl<T: Copy + Sync> Shape for Kind<T> {
             );
             let help = format!("use a build with that feature, or one of: {}", known.collect::<Vec<_>>().join(", "));
             item.spot.refuse(message, Some(help));
+        } else if self.later.iter().any(|name| name == word) {
+            let help = format!("use one of: {}", known.collect::<Vec<_>>().join(", "));
+            item.refuse(format!("is \"{word}\", which is not possible here in this version of oncebox"), help);
         } else {
-            let all = known.chain(self.elsewhere.iter().copied());
+            let all = known.chain(self.elsewhere.iter().copied()).chain(self.later.iter().copied());
             item.refuse(format!("is {}, which is not known", quoted(word)), form::nearest(word, "kind", all));
         }
         None
@@ -165,7 +208,7 @@ impl<T: Copy + Sync> Shape for Kind<T> {
     }
 
     fn shown(&self) -> String {
-        self.known.iter().map(|(name, _)| format!("`\"{name}\"`")).collect::<Vec<_>>().join(" or ")
+        words_shown(self.known)
     }
 
     fn absent_shown(&self) -> String {
