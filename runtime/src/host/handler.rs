@@ -154,12 +154,6 @@ impl Handler {
         self.slow.store(0, Ordering::Relaxed);
     }
 
-    /// Takes nothing new until another deployment serves it; true if something served it until now.
-    pub fn withdraw(&self) -> bool {
-        let mut serving = self.serving.write().unwrap_or_else(PoisonError::into_inner);
-        !std::mem::replace(&mut serving.is_withdrawn, true) && serving.last.is_some()
-    }
-
     /// Why its events are put aside without a run: a statement that was prepared at deployment is refused now.
     #[must_use]
     pub fn blocked(&self) -> Option<Arc<str>> {
@@ -174,6 +168,12 @@ impl Handler {
             *blocked = reason.map(Arc::from);
         }
         is_news
+    }
+
+    /// Takes nothing new until another deployment serves it; true if something served it until now.
+    pub fn withdraw(&self) -> bool {
+        let mut serving = self.serving.write().unwrap_or_else(PoisonError::into_inner);
+        !std::mem::replace(&mut serving.is_withdrawn, true) && serving.last.is_some()
     }
 
     /// Whether its deliveries go to a slow lane.
