@@ -10,6 +10,7 @@ use oncebox_core::{
 };
 
 use crate::{
+    access::AccessError,
     cli::{self, Wrong},
     code::{Code, Exit},
     host::admission::Check,
@@ -33,7 +34,7 @@ pub fn pages() -> Vec<(&'static str, String)> {
 }
 
 /// The codes of every error enum that a command can end with, under the heading that the page gives them.
-pub const CODES: [(&str, &str, &[Code]); 5] = [
+pub const CODES: [(&str, &str, &[Code]); 6] = [
     ("Commands", "What the command line finds wrong before or beside everything else.", Wrong::CODES),
     ("Building and reading modules", "`oncebox build` and `oncebox inspect`.", ModuleError::CODES),
     (
@@ -47,6 +48,7 @@ pub const CODES: [(&str, &str, &[Code]); 5] = [
         Check::CODES,
     ),
     ("Stores", "A tenant's database.", StoreError::CODES),
+    ("Secrets", "Passwords and urls that are kept outside of the configuration.", AccessError::CODES),
 ];
 
 /// The page `errors.md`: exit codes, and every code with its meaning and mending.

@@ -169,10 +169,17 @@ async fn embedded(_path: &Path, _schema: Option<&str>, _usage: Use) -> Result<Ar
     Err(lacking("store kind \"sqlite\"", "embedded"))
 }
 
+#[cfg(feature = "mysql")]
 #[expect(clippy::unused_async, reason = "opening waits for the server")]
 async fn mysql(own: &config::Mysql) -> Result<Arc<dyn Store>, Failed> {
     let message = format!("a store of kind \"mysql\" cannot be opened by this oncebox ({})", own.address);
     Err(Failed::new(Wrong::Config, message))
+}
+
+#[cfg(not(feature = "mysql"))]
+#[expect(clippy::unused_async, reason = "the same call with the feature waits for the server")]
+async fn mysql(_own: &config::Mysql) -> Result<Arc<dyn Store>, Failed> {
+    Err(lacking("store kind \"mysql\"", "mysql"))
 }
 
 /// A source whose feature was left out of the build would never bring a message.

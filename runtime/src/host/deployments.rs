@@ -3,9 +3,16 @@
 //! An offer becomes active when every live host is ready (`oncebox_core::rollout` decides); whichever host sees that
 //! writes it down, and each switches when it sees it. How one is made ready is in `prepare.rs`.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use oncebox_core::rollout::{Rollout, Step};
+use oncebox_core::{
+    retry::BLOCKED_DELAY,
+    rollout::{Rollout, Step},
+};
 use tokio::sync::watch;
 
 use super::{
@@ -15,7 +22,10 @@ use super::{
     rollout::rollout,
     tenant::Tenant,
 };
-use crate::store::{Deployment, DeploymentId, DeploymentState, StoreError};
+use crate::{
+    clock,
+    store::{Deployment, DeploymentId, DeploymentState, HandlerId, StoreError},
+};
 
 /// The longest time between two looks; a sign that the database has changed makes it sooner.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -32,6 +42,8 @@ pub(super) struct Deployments {
     /// How far the offers are that nobody could decide yet.
     waiting: BTreeMap<DeploymentId, Rollout>,
     schema_version: Option<i64>,
+    /// When a handler that is blocked was last held against the gate.
+    checked: BTreeMap<HandlerId, Instant>,
 }
 
 /// What became of an attempt to make a deployment ready.
@@ -52,7 +64,15 @@ impl Deployments {
     /// For a tenant; a host that was not seen for `boot_timeout` is not waited for.
     #[must_use]
     pub(super) fn new(tenant: Arc<Tenant>, preparer: Preparer, boot_timeout: Duration) -> Self {
-        Self { tenant, preparer, boot_timeout, tried: BTreeMap::new(), waiting: BTreeMap::new(), schema_version: None }
+        Self {
+            tenant,
+            preparer,
+            boot_timeout,
+            tried: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            schema_version: None,
+            checked: BTreeMap::new(),
+        }
     }
 
     /// Looks until the host stops.
@@ -79,9 +99,10 @@ impl Deployments {
     /// One look at the tables.
     async fn look(&mut self) -> Result<(), StoreError> {
         let version = self.tenant.store.schema_version().await?;
-        if self.schema_version.is_some_and(|old| old != version) {
-            for handler in self.tenant.handlers.values() {
-                self.check_again(handler).await?;
+        let is_changed = self.schema_version.is_some_and(|old| old != version);
+        for handler in self.tenant.handlers.values().cloned().collect::<Vec<_>>() {
+            if is_changed || self.is_time_to_free(&handler).await? {
+                self.check_again(&handler).await?;
             }
         }
         self.schema_version = Some(version);
@@ -190,7 +211,7 @@ impl Deployments {
                 handler.serve(deployed);
                 tracing::info!(tenant = %self.tenant.name, handler = %handler.name, deployment = %active.id,
                     version = %active.version, module = %active.digest, "serves from now on");
-                self.tenant.health.mended(&self.after_change(handler));
+                self.free(handler).await?;
                 self.tenant.open_sources();
                 Ok(None)
             }
@@ -250,23 +271,55 @@ impl Deployments {
         format!("deployment {} is offered, and refused by {}", offer.id, rollout.reasons())
     }
 
-    /// A table's definition has changed: what serves is held against the gate again.
+    /// Whether a blocked handler shall be held against the gate once more. One that a unit of work has blocked since the
+    /// last look is told of first.
+    async fn is_time_to_free(&mut self, handler: &Handler) -> Result<bool, StoreError> {
+        let Some(reason) = handler.blocked() else {
+            self.checked.remove(&handler.id);
+            return Ok(false);
+        };
+        if self.tenant.health.missing(self.blocked(handler), &*reason) || !self.checked.contains_key(&handler.id) {
+            self.tenant.store.handler_block(handler.id, Some(&reason)).await?;
+        }
+        let now = clock::monotonic();
+        let checked = self.checked.entry(handler.id).or_insert(now);
+        let is_time = now.duration_since(*checked) >= BLOCKED_DELAY;
+        if is_time {
+            *checked = now;
+        }
+        Ok(is_time)
+    }
+
+    /// A table's definition has changed, or the handler is blocked: what serves is held against the gate again.
     async fn check_again(&self, handler: &Handler) -> Result<(), StoreError> {
         let Some(current) = handler.current() else { return Ok(()) };
-        let name = self.after_change(handler);
         match self.preparer.admit_again(handler, &current).await {
-            Ok(()) => drop(self.tenant.health.mended(&name)),
-            Err(AdmissionError::Store(error)) => return Err(error),
+            Ok(()) => self.free(handler).await,
+            Err(AdmissionError::Store(error)) => Err(error),
             Err(AdmissionError::Refused(refused)) => {
-                tracing::error!(tenant = %self.tenant.name, handler = %handler.name, %refused,
-                    "tables have changed under a deployed handler");
-                self.tenant.health.missing(name, refused.to_string());
+                let reason = refused.to_string();
+                if handler.block(Some(&reason)) {
+                    tracing::error!(tenant = %self.tenant.name, handler = %handler.name, reason,
+                        "blocked: tables have changed under it; its events are put aside, uncounted, until this is mended");
+                }
+                self.tenant.health.missing(self.blocked(handler), &reason);
+                self.tenant.store.handler_block(handler.id, Some(&reason)).await
             }
         }
+    }
+
+    /// What serves fits its tables.
+    async fn free(&self, handler: &Handler) -> Result<(), StoreError> {
+        self.tenant.store.handler_block(handler.id, None).await?;
+        if handler.block(None) {
+            tracing::info!(tenant = %self.tenant.name, handler = %handler.name, "is no longer blocked");
+            self.tenant.parked.notify_one();
+        }
+        self.tenant.health.mended(&self.blocked(handler));
         Ok(())
     }
 
-    fn after_change(&self, handler: &Handler) -> String {
-        self.tenant.reason(&format!("handler {} after a change of tables", handler.name))
+    fn blocked(&self, handler: &Handler) -> String {
+        self.tenant.reason(&format!("handler {} is blocked", handler.name))
     }
 }
