@@ -160,6 +160,9 @@ cases! {
     Common lifecycle the_clock_never_goes_back;
     Common lifecycle the_tenants_secret_stays_the_same;
     Common lifecycle a_boot_is_recorded_with_its_end;
+    Common fleet a_boot_lives_until_it_drains_ends_or_is_not_seen;
+    Common fleet a_beat_makes_a_row_that_is_gone_anew;
+    Common fleet a_host_has_one_answer_to_a_deployment_its_newest;
     Sqlite embedded a_second_host_is_refused_and_a_command_beside_it_works;
     Sqlite embedded a_second_host_under_another_name_of_the_file_is_refused;
     Sqlite embedded leases_are_void_when_a_host_starts;

@@ -132,6 +132,8 @@ pub(super) struct Failed {
     pub(super) code: &'static str,
     /// What, where, how to mend.
     pub(super) message: String,
+    /// The database is away, and may come back by itself.
+    pub(super) is_away: bool,
     details: Details,
     /// The database is there, and empty.
     has_no_tables: bool,
@@ -153,6 +155,7 @@ impl Failed {
             exit: wrong.exit(),
             code: wrong.code(),
             message: message.into(),
+            is_away: false,
             details: Details::None,
             has_no_tables: false,
         }
@@ -177,7 +180,7 @@ impl Failed {
 
     fn manifest(exit: Exit, code: &'static str, errors: TextErrors) -> Self {
         let message = format!("the manifest has {}; mend handler.toml and run `oncebox build`", counted(&errors));
-        Self { exit, code, message, details: Details::Texts(errors), has_no_tables: false }
+        Self { exit, code, message, is_away: false, details: Details::Texts(errors), has_no_tables: false }
     }
 
     /// Whether nobody has made the tenant's store or its tables yet.
@@ -240,8 +243,8 @@ fn counted(errors: &TextErrors) -> String {
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
         let has_no_tables = matches!(error, StoreError::Migration { found: 0, .. });
-        let (exit, code, message) = (error.exit(), error.code(), error.to_string());
-        Self { exit, code, message, details: Details::None, has_no_tables }
+        let (exit, code, is_away, message) = (error.exit(), error.code(), error.is_away(), error.to_string());
+        Self { exit, code, message, is_away, details: Details::None, has_no_tables }
     }
 }
 
@@ -249,7 +252,7 @@ impl From<PluginError> for Failed {
     fn from(error: PluginError) -> Self {
         let (exit, code, message) = (error.exit(), error.code(), error.to_string());
         let PluginError::ManifestInvalid(errors) = error else {
-            return Self { exit, code, message, details: Details::None, has_no_tables: false };
+            return Self { exit, code, message, is_away: false, details: Details::None, has_no_tables: false };
         };
         Self::manifest(exit, code, errors)
     }
@@ -259,7 +262,7 @@ impl From<ModuleError> for Failed {
     fn from(error: ModuleError) -> Self {
         let (exit, code, message) = (error.exit(), error.code(), error.to_string());
         let ModuleError::Manifest(errors) = error else {
-            return Self { exit, code, message, details: Details::None, has_no_tables: false };
+            return Self { exit, code, message, is_away: false, details: Details::None, has_no_tables: false };
         };
         Self::manifest(exit, code, errors)
     }

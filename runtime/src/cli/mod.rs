@@ -1,6 +1,7 @@
 //! The command line: one file a command; arguments in `args.rs`, failures and exit codes in `failed.rs`.
 
 mod args;
+mod arrivals;
 mod build;
 mod check;
 mod dead;

@@ -1,6 +1,6 @@
 //! A lane's connection to its tenant's database: opened when a batch needs it, closed when it idles.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     connections::{Connections, Place},
@@ -60,10 +60,10 @@ impl Link {
 
     /// Waits for the next batch. When that takes long, or another lane waits for its place, the connection is closed
     /// meanwhile. `None`: the queue is closed.
-    pub(super) async fn take(&mut self, lane: &LaneContext) -> Option<Vec<Work>> {
+    pub async fn take(&mut self, lane: &LaneContext) -> Option<Vec<Work>> {
         let limits = lane.batch_limits();
-        if let (Some(Open { place: Some(place), .. }), Some(idle_after)) = (&self.open, lane.tenant.store.idle_after())
-        {
+        if let Some(Open { place: Some(place), .. }) = &self.open {
+            let idle_after = lane.tenant.store.idle_after().unwrap_or(Duration::MAX);
             tokio::select! {
                 biased;
                 batch = lane.queue.take(limits) => return batch,
@@ -76,7 +76,7 @@ impl Link {
     }
 
     /// Between two batches: gives up the connection if another lane waits for its place.
-    pub(super) async fn make_way(&mut self) {
+    pub async fn make_way(&mut self) {
         if self.open.as_ref().is_some_and(|open| open.place.as_ref().is_some_and(Place::is_wanted)) {
             self.close().await;
         }

@@ -297,6 +297,8 @@ impl Host {
             Some(ended) = self.lanes.join_next() => ended,
             Some(ended) = self.slow_lanes.join_next() => ended,
             Some(ended) = self.heartbeats.join_next() => ended,
+            // No tenant yet, and nothing to listen for.
+            else => return std::future::pending().await,
         };
         match ended {
             Ok(()) => "a task of the host ended".to_owned(),

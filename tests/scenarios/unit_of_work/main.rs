@@ -13,6 +13,7 @@ mod faulty;
 mod fold;
 mod inside;
 mod life;
+mod links;
 mod order;
 mod outgoing;
 mod queue;
