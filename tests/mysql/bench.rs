@@ -57,11 +57,10 @@ impl Bench {
         let block = blocks.into_iter().find(|block| block.starts_with(begin));
         let block = block.unwrap_or_else(|| panic!("docs/mysql.md has no block that begins with {begin}"));
         let MysqlDatabase { name, migrate, runtime, .. } = &self.database;
-        for statement in block.lines().filter(|line| line.starts_with("GRANT")) {
-            let own = statement.replace("'shop_migrate'@", &format!("'{}'@", migrate.name));
-            let own = own.replace("'shop'@", &format!("'{}'@", runtime.name)).replace("shop.", &format!("{name}."));
-            self.database.execute(own.trim_end_matches(';'));
-        }
+        let grants: Vec<&str> = block.lines().filter(|line| line.starts_with("GRANT")).collect();
+        let own = grants.join("\n").replace("'shop_migrate'@", &format!("'{}'@", migrate.name));
+        let own = own.replace("'shop'@", &format!("'{}'@", runtime.name)).replace("shop.", &format!("{name}."));
+        self.database.execute(&own);
     }
 
     /// Takes all rights away from the one who migrates, and grants the documented ones.
