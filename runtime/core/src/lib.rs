@@ -12,6 +12,7 @@ pub mod failure_code;
 pub mod fingerprint;
 #[cfg(feature = "sql")]
 pub mod fold;
+pub mod hand_over;
 pub mod identify;
 pub mod ids;
 pub mod json;
@@ -20,6 +21,7 @@ pub mod manifest;
 pub mod message;
 pub mod order;
 pub mod prefix;
+pub mod reconnect;
 pub mod retry;
 pub mod rollout;
 pub mod rule;

@@ -119,6 +119,10 @@ pub(super) enum CheckWhat {
     #[command(after_help = "Examples:\n  oncebox check module points-award.wasm\n  \
         oncebox check module points-award.wasm shop/points-award")]
     Module(CheckModuleArgs),
+    /// Ask each tenant's database whether a host would start on it: version, settings, migrations, rights. Exits 8 when it
+    /// would, with warnings; else as the host would.
+    #[command(after_help = "Examples:\n  oncebox check store\n  oncebox check store shop")]
+    Store(TenantArgs),
 }
 
 #[derive(Debug, ClapArgs)]

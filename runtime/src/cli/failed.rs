@@ -135,6 +135,8 @@ pub(super) struct Failed {
     /// The database is away, and may come back by itself.
     pub(super) is_away: bool,
     details: Details,
+    /// The database is there, and empty.
+    has_no_tables: bool,
 }
 
 /// What a message stands above.
@@ -149,7 +151,14 @@ enum Details {
 
 impl Failed {
     pub(super) fn new(wrong: Wrong, message: impl Into<String>) -> Self {
-        Self { exit: wrong.exit(), code: wrong.code(), message: message.into(), is_away: false, details: Details::None }
+        Self {
+            exit: wrong.exit(),
+            code: wrong.code(),
+            message: message.into(),
+            is_away: false,
+            details: Details::None,
+            has_no_tables: false,
+        }
     }
 
     /// The configuration is wrong.
@@ -171,7 +180,12 @@ impl Failed {
 
     fn manifest(exit: Exit, code: &'static str, errors: TextErrors) -> Self {
         let message = format!("the manifest has {}; mend handler.toml and run `oncebox build`", counted(&errors));
-        Self { exit, code, message, is_away: false, details: Details::Texts(errors) }
+        Self { exit, code, message, is_away: false, details: Details::Texts(errors), has_no_tables: false }
+    }
+
+    /// Whether nobody has made the tenant's store or its tables yet.
+    pub(super) fn is_store_missing(&self) -> bool {
+        self.code == Wrong::StoreMissing.code() || self.has_no_tables
     }
 
     /// Says first what was done before.
@@ -228,13 +242,9 @@ fn counted(errors: &TextErrors) -> String {
 
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
-        Self {
-            exit: error.exit(),
-            code: error.code(),
-            message: error.to_string(),
-            is_away: error.is_away(),
-            details: Details::None,
-        }
+        let has_no_tables = matches!(error, StoreError::Migration { found: 0, .. });
+        let (exit, code, is_away, message) = (error.exit(), error.code(), error.is_away(), error.to_string());
+        Self { exit, code, message, is_away, details: Details::None, has_no_tables }
     }
 }
 
@@ -242,7 +252,7 @@ impl From<PluginError> for Failed {
     fn from(error: PluginError) -> Self {
         let (exit, code, message) = (error.exit(), error.code(), error.to_string());
         let PluginError::ManifestInvalid(errors) = error else {
-            return Self { exit, code, message, is_away: false, details: Details::None };
+            return Self { exit, code, message, is_away: false, details: Details::None, has_no_tables: false };
         };
         Self::manifest(exit, code, errors)
     }
@@ -252,7 +262,7 @@ impl From<ModuleError> for Failed {
     fn from(error: ModuleError) -> Self {
         let (exit, code, message) = (error.exit(), error.code(), error.to_string());
         let ModuleError::Manifest(errors) = error else {
-            return Self { exit, code, message, is_away: false, details: Details::None };
+            return Self { exit, code, message, is_away: false, details: Details::None, has_no_tables: false };
         };
         Self::manifest(exit, code, errors)
     }

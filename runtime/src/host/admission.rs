@@ -344,6 +344,7 @@ fn statements(
         let accepted = gate(&format!("[statements.{name}]"), sql, statement.params.len(), purpose);
         let ready = ReadyStatement {
             sql: sql.into(),
+            last_insert_id: accepted.as_ref().is_some_and(|accepted| accepted.last_insert_id),
             rows,
             mismatch: statement.mismatch.clone(),
             errors: statement.errors.clone(),
@@ -354,9 +355,11 @@ fn statements(
     let statements = statements.collect();
     let queries = manifest.queries.iter().map(|(name, query)| {
         let sql = text(dialect, &query.sql, query.sqlite.as_deref());
-        gate(&format!("[queries.{name}]"), sql, query.params.len(), Purpose::Query { lock: query.lock });
+        let purpose = Purpose::Query { lock: query.lock };
+        let accepted = gate(&format!("[queries.{name}]"), sql, query.params.len(), purpose);
         let ready = ReadyQuery {
             sql: sql.into(),
+            last_insert_id: accepted.as_ref().is_some_and(|accepted| accepted.last_insert_id),
             rows_max: query.rows_max,
             bytes_max: query.bytes_max,
             integers: query.integers,

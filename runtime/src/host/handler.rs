@@ -25,6 +25,8 @@ use crate::{
 pub struct ReadyStatement {
     /// The text for this tenant's store.
     pub sql: Arc<str>,
+    /// Whether it asks for `LAST_INSERT_ID()`.
+    pub last_insert_id: bool,
     /// What it must match.
     pub rows: RowExpectation,
     /// What another count means.
@@ -40,6 +42,8 @@ pub struct ReadyStatement {
 pub struct ReadyQuery {
     /// The text for this tenant's store.
     pub sql: Arc<str>,
+    /// Whether it asks for `LAST_INSERT_ID()`.
+    pub last_insert_id: bool,
     /// Rows that the answer may have.
     pub rows_max: u32,
     /// Bytes that the answer may have.
@@ -90,6 +94,13 @@ impl Deployed {
     #[must_use]
     pub fn has_queries(&self) -> bool {
         !self.queries.is_empty()
+    }
+
+    /// Whether any of its texts asks for `LAST_INSERT_ID()`: no event may see what an earlier one was given.
+    #[must_use]
+    pub fn asks_last_insert_id(&self) -> bool {
+        self.statements.values().any(|statement| statement.last_insert_id)
+            || self.queries.values().any(|query| query.last_insert_id)
     }
 }
 

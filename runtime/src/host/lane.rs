@@ -9,7 +9,7 @@ use super::{
     tenant::Tenant,
     unit_of_work::{Done, unit_of_work},
 };
-use crate::store::StoreError;
+use crate::{clock, store::StoreError};
 
 /// One worker of a tenant.
 pub struct LaneContext {
@@ -43,12 +43,12 @@ impl LaneContext {
     }
 
     /// Does a unit of work until it is through. A batch that fails for another reason than an absent database is cut
-    /// in halves; what fails alone is logged and tried again later, and so is what stands behind it in its line, so that
+    /// in halves; what is in the way of another unit is tried again, some times; what fails alone is logged and tried again later, and so is what stands behind it in its line, so that
     /// it does not hold up the others.
     pub async fn decide(&self, link: &mut Link, batch: Vec<Item>) -> Vec<(Vec<Item>, Done)> {
         let mut patience = Patience::new(self);
         let (mut todo, mut done) = (vec![batch], Vec::new());
-        let (mut later, mut lines) = (Vec::new(), HashSet::new());
+        let (mut later, mut lines, mut tries) = (Vec::new(), HashSet::new(), 0);
         while let Some(mut batch) = todo.pop() {
             later.extend(batch.extract_if(.., |item| item.delivery.line().is_some_and(|line| lines.contains(&line))));
             if batch.is_empty() {
@@ -67,25 +67,59 @@ impl LaneContext {
                         return done;
                     }
                 }
-                Err(error) if batch.len() == 1 => {
-                    let key = batch[0].delivery.key().map_or_else(String::new, |(_, key)| key.to_string());
-                    tracing::error!(tenant = %self.tenant.name, %key, code = error.code(), %error, "left undecided");
-                    self.tenant.metrics.undecided(&self.tenant.name);
-                    lines.extend(batch[0].delivery.line());
-                    // A claim comes again when its lease is over.
-                    batch.retain(|item| item.delivery.claim.is_none());
-                    later.append(&mut batch);
-                }
-                Err(error) => {
-                    tracing::warn!(tenant = %self.tenant.name, events = batch.len(), %error, "cut a batch in halves");
+                Err(error) if batch.len() > 1 => {
+                    self.tell_cut(batch.len(), &error);
                     let rest = batch.split_off(batch.len() / 2);
                     todo.push(rest);
                     todo.push(batch);
+                }
+                Err(error) if error.is_busy() && tries + 1 < self.tenant.settings.defer_after => {
+                    tries += 1;
+                    todo.push(batch);
+                    if self.pause().await.is_none() {
+                        return done;
+                    }
+                }
+                Err(error) => {
+                    tries = 0;
+                    self.tell_undecided(&batch, &error);
+                    lines.extend(batch[0].delivery.line());
+                    // A claim comes again by itself when its lease is over.
+                    batch.retain(|item| item.delivery.claim.is_none());
+                    later.append(&mut batch);
                 }
             }
         }
         self.try_later(later);
         done
+    }
+
+    fn tell_cut(&self, events: usize, error: &StoreError) {
+        // Two units in each other's way are no fault of anybody.
+        if error.is_busy() {
+            tracing::debug!(tenant = %self.tenant.name, events, %error, "cut a batch in halves");
+        } else {
+            tracing::warn!(tenant = %self.tenant.name, events, %error, "cut a batch in halves");
+        }
+    }
+
+    fn tell_undecided(&self, batch: &[Item], error: &StoreError) {
+        let key =
+            batch.first().and_then(|item| item.delivery.key()).map_or_else(String::new, |(_, key)| key.to_string());
+        if error.is_busy() {
+            tracing::warn!(tenant = %self.tenant.name, %key, code = error.code(), %error, "left undecided for a while");
+        } else {
+            tracing::error!(tenant = %self.tenant.name, %key, code = error.code(), %error, "left undecided");
+        }
+        self.tenant.metrics.undecided(&self.tenant.name);
+    }
+
+    /// A short, random wait, so that two who were in each other's way are not so again. `None`: the host stops.
+    async fn pause(&self) -> Option<()> {
+        let mut stopping = self.stopping.clone();
+        let wait = Duration::from_millis(rand::random_range(5..50));
+        let stopped = tokio::time::timeout(wait, stopping.wait_for(|stopping| *stopping)).await.is_ok();
+        (!stopped).then_some(())
     }
 
     /// Lets deliveries wait in memory before they come to this lane again.
@@ -117,6 +151,7 @@ impl<'a> Patience<'a> {
     /// The database is there.
     pub(super) fn over(&mut self) {
         self.wait = FIRST_WAIT;
+        self.lane.tenant.database_away.back(self.lane.number);
         if self.lane.tenant.health.mended(&self.name()) {
             tracing::info!(tenant = %self.lane.tenant.name, lane = self.lane.number, "the database is back");
         }
@@ -125,6 +160,7 @@ impl<'a> Patience<'a> {
     /// Waits before the next try; `None`: the host stops.
     pub(super) async fn wait(&mut self, error: &StoreError) -> Option<()> {
         let tenant = &self.lane.tenant;
+        tenant.database_away.missed(self.lane.number, clock::monotonic());
         if tenant.health.missing(self.name(), error.to_string()) {
             tracing::warn!(tenant = %tenant.name, code = error.code(), %error, "waiting for the database");
         }

@@ -3,6 +3,7 @@
 //! The road of a batch is in `road.rs`, its transaction in `unit_of_work.rs`.
 
 pub mod admission;
+mod away;
 mod claims;
 mod connections;
 mod delivery;
@@ -44,6 +45,7 @@ use tokio::{
 };
 
 pub use self::{
+    away::DatabaseAway,
     connections::{Connections, Place},
     delivery::{Claim, Delivery, Kind, Target},
     handler::{BoundDestination, Deployed, Handler, ReadyQuery, ReadyStatement},
@@ -54,7 +56,7 @@ pub use self::{
     queue::{BatchLimits, LaneQueue, Waiting},
     rollout::rollout,
     run::{Attempted, Item, Ran, Work},
-    sources::Sources,
+    sources::{Sources, Surroundings},
     tenant::Tenant,
     unit_of_work::{Done, Fate, unit_of_work},
 };
@@ -214,7 +216,10 @@ impl Host {
         let lines = Arc::new(Lines::default());
         let queues = |n: u16| (0..n).map(|_| Arc::new(LaneQueue::new(lines.moved()))).collect();
         let name: Arc<str> = name.into();
-        let sources = Sources::open(&name, &own, &self.settings, &store, &self.stop.subscribe());
+        let database_away = DatabaseAway::default();
+        let stopping = &self.stop.subscribe();
+        let surroundings = Surroundings { stopping, database_away: &database_away, health: &self.health };
+        let sources = Sources::open(&name, &own, &self.settings, &store, &surroundings);
         let tenant = Tenant {
             name,
             host_limits: self.settings.limits,
@@ -228,6 +233,7 @@ impl Host {
             boot: self.boot,
             parked: Notify::new(),
             sources,
+            database_away,
             health: self.health.clone(),
             metrics: self.metrics.clone(),
             settings: own,
@@ -321,6 +327,9 @@ impl Host {
             while self.heartbeats.join_next().await.is_some() {}
         });
         let out_of_time = drained.await.is_err();
+        for source in tenants.iter().flat_map(|tenant| tenant.sources.iter()) {
+            source.close().await;
+        }
         let in_hand: usize = tenants.iter().map(|tenant| tenant.deliveries_in_hand()).sum();
         let ended = Ended { undecided: let_go.load(Ordering::Relaxed) + in_hand, out_of_time };
         if !ended.out_of_time {

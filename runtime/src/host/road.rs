@@ -84,6 +84,7 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
         counted: Counted::default(),
         claim: None,
         unrun: taken.at_risk.clone(),
+        lock_waits: 0,
         turn: None,
         in_hand: tenant.in_hand.clone(),
     };
@@ -156,6 +157,10 @@ async fn settle(lane: &LaneContext, items: Vec<Item>, done: Done) {
                 }
             }
             Fate::Again => again.push(Work::from(item.delivery)),
+            Fate::Waited => {
+                item.delivery.waited(tenant.settings.defer_after);
+                again.push(Work::from(item.delivery));
+            }
             Fate::Lost => tracing::info!(tenant = %tenant.name, "a delivery is no longer ours"),
         }
     }

@@ -9,6 +9,8 @@
 
 mod error;
 mod message_codec;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 mod rows;
 #[cfg(feature = "embedded")]
 pub mod sqlite;
@@ -52,7 +54,8 @@ pub trait Store: Send + Sync {
     /// Opens a connection for a lane.
     async fn lane(&self) -> Result<Box<dyn Lane>, StoreError>;
 
-    /// A counter that moves after another connection has committed something, within 10 ms.
+    /// A counter that moves after something was committed that others may wait for: on the embedded store by any other
+    /// connection, within 10 ms; on a server by a lane of this process. Other processes are looked for once a second.
     fn changes(&self) -> watch::Receiver<u64>;
 
     /// The database's clock, microseconds since 1970.
@@ -239,6 +242,9 @@ pub trait UnitOfWork: Send {
 
     /// Forgets the savepoint, keeping what was done since.
     async fn release(&mut self, name: Savepoint) -> Result<(), StoreError>;
+
+    /// Forgets the last number that the server gave out (`LAST_INSERT_ID()`), so that no event sees an earlier one's.
+    async fn last_insert_id_reset(&mut self) -> Result<(), StoreError>;
 
     /// Runs a staged write; the answer is the number of rows that it matched.
     async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError>;

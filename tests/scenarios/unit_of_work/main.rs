@@ -23,6 +23,7 @@ mod settlement;
 macro_rules! fates {
     ($($fate:ident)*) => { [$(fates!(@ $fate)),*] };
     (@ Again) => { oncebox::host::Fate::Again };
+    (@ Waited) => { oncebox::host::Fate::Waited };
     (@ Lost) => { oncebox::host::Fate::Lost };
     (@ $verdict:ident) => { oncebox::host::Fate::Decided(oncebox_core::life::Verdict::$verdict) };
 }
