@@ -18,11 +18,14 @@ use crate::{
 /// Between two tries to open the database of a tenant that is not served.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
 
+/// A tenant, and the answer to one try to open its store.
+type Tried = (String, Result<Arc<dyn Store>, Failed>);
+
 /// Tenants that are not served yet.
 pub(super) struct Arrivals {
     opened: Arc<Opened>,
     /// One task for each: it ends with the answer to one try.
-    tries: JoinSet<(String, Result<Arc<dyn Store>, Failed>)>,
+    tries: JoinSet<Tried>,
     /// Why the last try of each failed; those whose first try is not over are not here.
     failed: BTreeMap<String, Failed>,
     /// Once a tenant is served, the host goes on whatever becomes of the others.

@@ -52,20 +52,22 @@ impl Offer<'_> {
                 DeploymentState::Offered => rollout.step(),
             };
             let is_over = waited > self.boot_timeout + WAIT;
+            let may_force = self.force && !rollout.ready.is_empty();
             if step != Step::Refuse {
                 refused_since = None;
             }
             match step {
                 // A host that has just begun is not among the live ones yet.
                 Step::Wait if rollout == Rollout::default() && waited > WAIT => return Ok((now, rollout)),
-                Step::Wait if is_over && !(self.force && !rollout.ready.is_empty()) => {
+                Step::Wait if is_over && !may_force => {
                     return Err(self.awaited(&rollout));
                 }
                 Step::Wait if is_over => self.activate().await?,
                 Step::Split if !self.force => return Err(self.split(&rollout)),
                 Step::Split | Step::Activate => self.activate().await?,
                 Step::Refuse if refused_since.get_or_insert_with(clock::monotonic).elapsed() > REFUSED_FOR_GOOD => {
-                    return Err(self.refused(&rollout.reasons()));
+                    let mendable = "\nIt stays offered, for nothing serves the handler yet: it is tried again when a table changes";
+                    return Err(self.refused(&(rollout.reasons() + mendable)));
                 }
                 Step::Wait | Step::Refuse => {}
             }
