@@ -3,4 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
+mod at_risk;
+mod frozen;
 mod kills;
+mod neighbours;
+mod order;
