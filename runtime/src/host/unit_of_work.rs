@@ -131,6 +131,8 @@ async fn attempt(
 struct Own {
     token: Option<LeaseToken>,
     keys: Vec<InboxKey>,
+    /// Of these: rows that were there, on which a duplicate was counted.
+    known: Vec<InboxKey>,
     has_savepoint: bool,
 }
 
@@ -150,6 +152,8 @@ async fn take_back(unit: &mut dyn UnitOfWork, own: &Own) -> Result<bool, StoreEr
         unit.rollback_to(Savepoint::Marks).await?;
     }
     unit.inbox_delete(token, &own.keys).await?;
+    // They are counted again when the batch is done again, and are in no tally yet.
+    unit.inbox_uncount(&own.known).await?;
     if own.has_savepoint {
         unit.release(Savepoint::Marks).await?;
     }
@@ -221,8 +225,11 @@ async fn stand(
     let claims: Vec<_> = order.iter().filter_map(|&at| batch[at].delivery.claim.map(|c| (c.held, c.token))).collect();
     if claims.is_empty() {
         let rows: Vec<NewInbox> = order.iter().filter_map(|&at| new_inbox(&batch[at].delivery)).collect();
-        (own.token, own.keys) = (Some(token), rows.iter().map(|row| (row.handler, row.key.clone())).collect());
+        // One that fails is rolled back whole: nobody knows how far it came, and what it has counted.
         let found = unit.inbox_insert(token, &rows).await?;
+        (own.token, own.keys) = (Some(token), rows.into_iter().map(|row| (row.handler, row.key)).collect());
+        let known = found.iter().filter(|row| row.token != token);
+        own.known = known.map(|row| (row.handler, row.key.clone())).collect();
         for (&at, row) in order.iter().zip(found) {
             standings[at] = match (row.token == token, &batch[at].ran) {
                 (true, Ran::Known) => Standing::Reborn,

@@ -50,6 +50,15 @@ static DELETE: Many = Many::new(
      ON i.handler_id = own.handler_id AND i.business_key = own.business_key WHERE i.token = own.token",
 );
 
+/// Each row once, however often its key stands in the list.
+static UNCOUNT: Many = Many::new(
+    "UPDATE (",
+    "SELECT CAST(? AS UNSIGNED) AS handler_id, CAST(? AS BINARY) AS business_key",
+    " UNION ALL ",
+    ") AS known STRAIGHT_JOIN ob_inbox AS i
+     ON i.handler_id = known.handler_id AND i.business_key = known.business_key SET i.duplicates = i.duplicates - 1",
+);
+
 /// Each row is there: the insert is never done, and its other values are never seen. `decided_at` moves in any case, so
 /// that a row which was there counts twice.
 static MARK: Many = Many::insert(
@@ -129,6 +138,12 @@ pub(super) async fn delete(session: &mut Session, token: LeaseToken, keys: &[Inb
             },
         )
         .await?;
+    Ok(())
+}
+
+/// Takes back what the unit's insert has counted.
+pub(super) async fn uncount(session: &mut Session, keys: &[InboxKey]) -> Result<(), StoreError> {
+    session.write_keys("inbox uncount", &UNCOUNT, keys, |_| (), key_args).await?;
     Ok(())
 }
 
