@@ -7,6 +7,5 @@ mod all_at_once;
 mod at_risk;
 mod frozen;
 mod kills;
-
 mod neighbours;
 mod order;
