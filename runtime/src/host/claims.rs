@@ -57,8 +57,11 @@ async fn look(tenant: &Tenant, served: &mut HashMap<HandlerId, Instant>) -> Resu
     if tenant.sources.iter().any(|source| source.has_at_risk()) {
         return Ok(LOOK_SOON);
     }
-
-    let (due, now) = (tenant.store.held_due().await?, tenant.store.now_us().await?);
+    let due = tenant.store.held_due().await?;
+    if due.is_empty() {
+        return Ok(LOOK_AGAIN);
+    }
+    let now = tenant.store.now_us().await?;
     let mut wait = LOOK_AGAIN;
     for (id, due_us) in due {
         // A handler that nobody serves here, or that is not configured any more, is looked at again in a second.
