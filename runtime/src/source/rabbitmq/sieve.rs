@@ -398,12 +398,9 @@ mod tests {
     fn a_property_that_is_no_text_comes_as_a_header() {
         let flags = 1 << 15 | 1 << 7 | 1 << 6;
         let properties = [shorts(&[b"text/plain", b"id-\xff"]), vec![0; 8]].concat();
-        let expected = [
-            shorts(&[b"text/plain"]),
-            long_of(&table(&[(b"oncebox-raw:message-id", b'S', b"id-\xff")])),
-            vec![0; 8],
-        ]
-        .concat();
+        let expected =
+            [shorts(&[b"text/plain"]), long_of(&table(&[(b"oncebox-raw:message-id", b'S', b"id-\xff")])), vec![0; 8]]
+                .concat();
         assert_eq!(sifted(&header(flags, &properties)), header(1 << 15 | HEADERS_BIT | 1 << 6, &expected));
     }
 
