@@ -42,6 +42,7 @@ failure_codes! {
         "schema-changed" "a statement that was prepared at deployment is refused now" "mend the table or deploy a module that fits it; what is parked runs then"
     }
     Unrun {
+        "lock-wait" "a statement of the event waited too long for a lock, several times; the event was put aside, uncounted" "see who holds the row; it runs again by itself"
         "behind" "an earlier event of the same ordering key is parked or dead; this one waits for it, uncounted" "nothing, as long as that one is tried again; if it is dead, decide it"
         "redelivered" "the broker has handed it over so often without an ack that it would drop it soon; it was put aside without a run" "find out why hosts end before they commit; it runs when its turn comes"
         "slow-backlog" "a slow handler has too many events waiting; this one was put aside without a run" "make the handler faster; it runs when its turn comes"

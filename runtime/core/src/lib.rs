@@ -23,6 +23,7 @@ pub mod order;
 pub mod prefix;
 pub mod reconnect;
 pub mod retry;
+pub mod rollout;
 pub mod rule;
 #[cfg(feature = "sql")]
 pub mod sql;

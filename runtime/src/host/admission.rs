@@ -83,8 +83,6 @@ impl std::error::Error for Refused {}
 /// The checks of a module against the configuration; those of its texts are the SQL gate's [`sql::Rule`].
 #[derive(Debug, Clone, Copy)]
 pub enum Check {
-    /// What this oncebox does not do yet.
-    Ordering,
     /// The rule, overrides included.
     BadRule,
     /// Routes.
@@ -102,9 +100,6 @@ pub enum Check {
 }
 
 codes! { Check {
-    Ordering "ordering" Refused
-        "the manifest asks for an order that this oncebox does not keep yet"
-        "remove the key; a version guard in the SQL keeps older facts from overwriting newer ones"
     BadRule "bad-rule" Refused
         "key, fingerprint or ordering key cannot be made as the manifest or the override says"
         "mend the template in handler.toml, or the override in the handler's configuration"
@@ -148,7 +143,6 @@ const MEMORY_BYTES: u64 = 16 << 20;
 /// [`AdmissionError::Refused`] with all reasons; [`AdmissionError::Store`] when the database could not be asked.
 pub async fn admit(place: Place<'_>, manifest: &Manifest, store: &dyn Store) -> Result<Admitted, AdmissionError> {
     let mut reasons = Vec::new();
-    ordering(manifest, &mut reasons);
     routes(place, manifest, &mut reasons);
     let config = values(place, manifest, &mut reasons);
     let destinations = destinations(place, manifest, &mut reasons);
@@ -181,18 +175,6 @@ pub async fn admit(place: Place<'_>, manifest: &Manifest, store: &dyn Store) -> 
 impl Place<'_> {
     fn section(&self) -> String {
         format!("[tenants.{}.handlers.{}]", self.tenant_name, self.name)
-    }
-}
-
-fn ordering(manifest: &Manifest, reasons: &mut Vec<Reason>) {
-    if let Some(ordering) = &manifest.ordering {
-        reasons.push(Reason {
-            code: Check::Ordering.code(),
-            message: format!(
-                "ordering = \"{ordering}\": this oncebox does not enforce an order yet, so it does not promise one; \
-                 remove the key (a version guard in the SQL keeps older facts from overwriting newer ones)"
-            ),
-        });
     }
 }
 
@@ -362,6 +344,7 @@ fn statements(
         let accepted = gate(&format!("[statements.{name}]"), sql, statement.params.len(), purpose);
         let ready = ReadyStatement {
             sql: sql.into(),
+            last_insert_id: accepted.as_ref().is_some_and(|accepted| accepted.last_insert_id),
             rows,
             mismatch: statement.mismatch.clone(),
             errors: statement.errors.clone(),
@@ -372,9 +355,11 @@ fn statements(
     let statements = statements.collect();
     let queries = manifest.queries.iter().map(|(name, query)| {
         let sql = text(dialect, &query.sql, query.sqlite.as_deref());
-        gate(&format!("[queries.{name}]"), sql, query.params.len(), Purpose::Query { lock: query.lock });
+        let purpose = Purpose::Query { lock: query.lock };
+        let accepted = gate(&format!("[queries.{name}]"), sql, query.params.len(), purpose);
         let ready = ReadyQuery {
             sql: sql.into(),
+            last_insert_id: accepted.as_ref().is_some_and(|accepted| accepted.last_insert_id),
             rows_max: query.rows_max,
             bytes_max: query.bytes_max,
             integers: query.integers,

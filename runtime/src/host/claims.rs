@@ -109,6 +109,7 @@ fn delivery(
         counted: Counted { attempts: row.attempts, attempts_short: row.attempts_short },
         claim: Some(Claim { held: row.held, token, generation: row.generation, place }),
         unrun,
+        lock_waits: 0,
         turn: None,
         in_hand: tenant.in_hand.clone(),
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use oncebox_core::{
-    failure::Failure,
+    failure::{Class, Failure},
     identify::{Identity, Limits, identify},
     ids::LeaseToken,
     retry::Counted,
@@ -54,6 +54,8 @@ pub struct Delivery {
     pub claim: Option<Claim>,
     /// Put aside without a run, uncounted, for this reason.
     pub unrun: Option<Failure>,
+    /// How often it was left undecided because a lock was not to be had in time.
+    pub lock_waits: u32,
     /// Its place behind others of the same ordering key, if the handler asks for order; a claim has none: its successors
     /// are held by the tables.
     pub turn: Option<Turn>,
@@ -82,6 +84,19 @@ impl Delivery {
     pub fn order_key(&self) -> Option<OrderKey> {
         let ordering_key = self.identity.as_ref().ok()?.ordering_key.clone()?;
         Some((self.handler_id(), ordering_key))
+    }
+
+    /// One of its statements waited too long for a lock, once more. After `defer_after` times it is put aside, so that
+    /// it does not make the others wait with it.
+    pub fn waited(&mut self, defer_after: u32) {
+        self.lock_waits = self.lock_waits.saturating_add(1);
+        if self.lock_waits >= defer_after {
+            let message = format!(
+                "a statement waited too long for a lock, {} times in a row (defer_after); who holds it?",
+                self.lock_waits
+            );
+            self.unrun = Some(Failure::new(Class::Unrun, "lock-wait", message));
+        }
     }
 
     /// The line that it stands in.

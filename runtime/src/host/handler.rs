@@ -25,6 +25,8 @@ use crate::{
 pub struct ReadyStatement {
     /// The text for this tenant's store.
     pub sql: Arc<str>,
+    /// Whether it asks for `LAST_INSERT_ID()`.
+    pub last_insert_id: bool,
     /// What it must match.
     pub rows: RowExpectation,
     /// What another count means.
@@ -40,6 +42,8 @@ pub struct ReadyStatement {
 pub struct ReadyQuery {
     /// The text for this tenant's store.
     pub sql: Arc<str>,
+    /// Whether it asks for `LAST_INSERT_ID()`.
+    pub last_insert_id: bool,
     /// Rows that the answer may have.
     pub rows_max: u32,
     /// Bytes that the answer may have.
@@ -91,10 +95,25 @@ impl Deployed {
     pub fn has_queries(&self) -> bool {
         !self.queries.is_empty()
     }
+
+    /// Whether any of its texts asks for `LAST_INSERT_ID()`: no event may see what an earlier one was given.
+    #[must_use]
+    pub fn asks_last_insert_id(&self) -> bool {
+        self.statements.values().any(|statement| statement.last_insert_id)
+            || self.queries.values().any(|query| query.last_insert_id)
+    }
 }
 
 /// Runs in a row that must be quick before a slow handler counts as quick again.
 const QUICK_RUNS: u32 = 16;
+
+/// What serves a handler, or has served it last.
+#[derive(Default)]
+struct Serving {
+    last: Option<Arc<Deployed>>,
+    /// The active deployment cannot be served here: nothing new is taken.
+    is_withdrawn: bool,
+}
 
 /// A handler of a tenant.
 pub struct Handler {
@@ -104,7 +123,7 @@ pub struct Handler {
     pub id: HandlerId,
     /// What the operator says of it.
     pub settings: config::Handler,
-    current: RwLock<Option<Arc<Deployed>>>,
+    serving: RwLock<Serving>,
     /// Quick runs that are still missing; 0: not slow.
     slow: AtomicU32,
     /// Why its events are put aside without a run, if they are.
@@ -119,7 +138,7 @@ impl Handler {
             name: name.into(),
             id,
             settings,
-            current: RwLock::new(None),
+            serving: RwLock::default(),
             slow: AtomicU32::new(0),
             blocked: RwLock::new(None),
         }
@@ -128,12 +147,21 @@ impl Handler {
     /// The deployment that serves it now.
     #[must_use]
     pub fn current(&self) -> Option<Arc<Deployed>> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let serving = self.serving.read().unwrap_or_else(PoisonError::into_inner);
+        serving.last.clone().filter(|_| !serving.is_withdrawn)
+    }
+
+    /// The deployment that serves it now or has served it last: what was taken before the handler was withdrawn ends on
+    /// that.
+    #[must_use]
+    pub fn last(&self) -> Option<Arc<Deployed>> {
+        self.serving.read().unwrap_or_else(PoisonError::into_inner).last.clone()
     }
 
     /// Lets a ready deployment serve from now on.
     pub fn serve(&self, deployed: Arc<Deployed>) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(deployed);
+        *self.serving.write().unwrap_or_else(PoisonError::into_inner) =
+            Serving { last: Some(deployed), is_withdrawn: false };
         self.slow.store(0, Ordering::Relaxed);
     }
 
@@ -151,6 +179,12 @@ impl Handler {
             *blocked = reason.map(Arc::from);
         }
         is_news
+    }
+
+    /// Takes nothing new until another deployment serves it; true if something served it until now.
+    pub fn withdraw(&self) -> bool {
+        let mut serving = self.serving.write().unwrap_or_else(PoisonError::into_inner);
+        !std::mem::replace(&mut serving.is_withdrawn, true) && serving.last.is_some()
     }
 
     /// Whether its deliveries go to a slow lane.

@@ -36,6 +36,9 @@ pub(super) async fn run(
         return Ok(Attempted { outcome: Outcome::Failed(failure), started_us: 0, ended_us: 0 });
     };
     let (began, started_us) = (clock::monotonic(), clock::now_us());
+    if deployed.asks_last_insert_id() {
+        unit.last_insert_id_reset().await?;
+    }
     let outcome = answering(lane, unit, delivery, handler, deployed).await?;
     if began.elapsed() < lane.tenant.settings.slow_run {
         handler.was_quick();
@@ -57,27 +60,37 @@ async fn answering(
     loop {
         tokio::select! {
             biased;
-            Some(request) = asked.recv() => answer(unit, deployed, request).await?,
+            Some(request) = asked.recv() => {
+                if let Some(waited) = answer(unit, deployed, request).await? {
+                    return Ok(Outcome::Failed(waited));
+                }
+            }
             outcome = &mut run => return Ok(outcome),
         }
     }
 }
 
-async fn answer(unit: &mut dyn UnitOfWork, deployed: &Deployed, request: QueryRequest) -> Result<(), StoreError> {
+/// Answers a query; a failure ends the run, which would wait for its answer: a lock was not to be had in time.
+async fn answer(
+    unit: &mut dyn UnitOfWork,
+    deployed: &Deployed,
+    request: QueryRequest,
+) -> Result<Option<Failure>, StoreError> {
     let QueryRequest { name, params, reply } = request;
     let result = match deployed.queries.get(&name) {
         None => Err(Failure::new(Class::Abi, "unknown-query", format!("query `{name}` is unknown"))),
         Some(query) => match unit.query(&query.sql, &params, query.rows_max).await {
             Ok(found) => rows(&name, query, found.columns, found.rows),
             Err(error) if error.class == Class::Infrastructure => {
-                return Err(StoreError::Away { message: format!("query `{name}`: {error}") });
+                let what = format!("query `{name}`");
+                return error.lock_wait(&what).map(Some).ok_or_else(|| error.store_error(&what));
             }
             Err(error) => Err(error.failure(&name)),
         },
     };
     // A run that is over its time does not hear the answer any more.
     let _ = reply.send(result.map_err(QueryFault::Failed));
-    Ok(())
+    Ok(None)
 }
 
 fn rows(name: &str, query: &ReadyQuery, columns: Vec<String>, data: Vec<Vec<Value>>) -> Result<Rows, Failure> {

@@ -1,17 +1,15 @@
-//! What a lane has and does beside the road itself: its connection, its patience with the database.
+//! What a lane has and does beside the road itself: its units of work, its patience with the database.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use super::{
+    link::Link,
     queue::{BatchLimits, LaneQueue},
     run::{Item, Work},
     tenant::Tenant,
     unit_of_work::{Done, unit_of_work},
 };
-use crate::{
-    clock,
-    store::{Lane, StoreError},
-};
+use crate::{clock, store::StoreError};
 
 /// One worker of a tenant.
 pub struct LaneContext {
@@ -44,64 +42,84 @@ impl LaneContext {
         &self.tenant.slow_lanes[usize::from(self.number) % self.tenant.slow_lanes.len()]
     }
 
-    /// Opens the lane's connection, however long the database is away. `None`: the host stops.
-    pub async fn connect(&self) -> Option<Box<dyn Lane>> {
-        let mut patience = Patience::new(self);
-        loop {
-            match self.tenant.store.lane().await {
-                Ok(connection) => {
-                    patience.over();
-                    return Some(connection);
-                }
-                Err(error) => patience.wait(&error).await?,
-            }
-        }
-    }
-
     /// Does a unit of work until it is through. A batch that fails for another reason than an absent database is cut
-    /// in halves; what fails alone is logged and tried again later, and so is what stands behind it in its line, so that
+    /// in halves; what is in the way of another unit is tried again, some times; what fails alone is logged and tried again later, and so is what stands behind it in its line, so that
     /// it does not hold up the others.
-    pub async fn decide(&self, connection: &mut Box<dyn Lane>, batch: Vec<Item>) -> Vec<(Vec<Item>, Done)> {
+    pub async fn decide(&self, link: &mut Link, batch: Vec<Item>) -> Vec<(Vec<Item>, Done)> {
         let mut patience = Patience::new(self);
         let (mut todo, mut done) = (vec![batch], Vec::new());
-        let (mut later, mut lines) = (Vec::new(), HashSet::new());
+        let (mut later, mut lines, mut tries) = (Vec::new(), HashSet::new(), 0);
         while let Some(mut batch) = todo.pop() {
             later.extend(batch.extract_if(.., |item| item.delivery.line().is_some_and(|line| lines.contains(&line))));
             if batch.is_empty() {
                 continue;
             }
-            match unit_of_work(self, connection.as_mut(), &batch).await {
+            let Some(connection) = link.open(self).await else { return done };
+            match unit_of_work(self, connection, &batch).await {
                 Ok(outcome) => {
                     patience.over();
                     done.push((batch, outcome));
                 }
                 Err(error) if error.is_away() => {
                     todo.push(batch);
+                    link.lost();
                     if patience.wait(&error).await.is_none() {
                         return done;
                     }
-                    let Some(again) = self.connect().await else { return done };
-                    *connection = again;
                 }
-                Err(error) if batch.len() == 1 => {
-                    let key = batch[0].delivery.key().map_or_else(String::new, |(_, key)| key.to_string());
-                    tracing::error!(tenant = %self.tenant.name, %key, code = error.code(), %error, "left undecided");
-                    self.tenant.metrics.undecided(&self.tenant.name);
-                    lines.extend(batch[0].delivery.line());
-                    // A claim comes again when its lease is over.
-                    batch.retain(|item| item.delivery.claim.is_none());
-                    later.append(&mut batch);
-                }
-                Err(error) => {
-                    tracing::warn!(tenant = %self.tenant.name, events = batch.len(), %error, "cut a batch in halves");
+                Err(error) if batch.len() > 1 => {
+                    self.tell_cut(batch.len(), &error);
                     let rest = batch.split_off(batch.len() / 2);
                     todo.push(rest);
                     todo.push(batch);
+                }
+                Err(error) if error.is_busy() && tries + 1 < self.tenant.settings.defer_after => {
+                    tries += 1;
+                    todo.push(batch);
+                    if self.pause().await.is_none() {
+                        return done;
+                    }
+                }
+                Err(error) => {
+                    tries = 0;
+                    self.tell_undecided(&batch, &error);
+                    lines.extend(batch[0].delivery.line());
+                    // A claim comes again by itself when its lease is over.
+                    batch.retain(|item| item.delivery.claim.is_none());
+                    later.append(&mut batch);
                 }
             }
         }
         self.try_later(later);
         done
+    }
+
+    fn tell_cut(&self, events: usize, error: &StoreError) {
+        // Two units in each other's way are no fault of anybody.
+        if error.is_busy() {
+            tracing::debug!(tenant = %self.tenant.name, events, %error, "cut a batch in halves");
+        } else {
+            tracing::warn!(tenant = %self.tenant.name, events, %error, "cut a batch in halves");
+        }
+    }
+
+    fn tell_undecided(&self, batch: &[Item], error: &StoreError) {
+        let key =
+            batch.first().and_then(|item| item.delivery.key()).map_or_else(String::new, |(_, key)| key.to_string());
+        if error.is_busy() {
+            tracing::warn!(tenant = %self.tenant.name, %key, code = error.code(), %error, "left undecided for a while");
+        } else {
+            tracing::error!(tenant = %self.tenant.name, %key, code = error.code(), %error, "left undecided");
+        }
+        self.tenant.metrics.undecided(&self.tenant.name);
+    }
+
+    /// A short, random wait, so that two who were in each other's way are not so again. `None`: the host stops.
+    async fn pause(&self) -> Option<()> {
+        let mut stopping = self.stopping.clone();
+        let wait = Duration::from_millis(rand::random_range(5..50));
+        let stopped = tokio::time::timeout(wait, stopping.wait_for(|stopping| *stopping)).await.is_ok();
+        (!stopped).then_some(())
     }
 
     /// Lets deliveries wait in memory before they come to this lane again.

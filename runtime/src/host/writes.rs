@@ -17,14 +17,13 @@ use crate::{
     store::{HandlerId, StatementError, StoreError, UnitOfWork},
 };
 
-/// MySQL's number for a lock that was waited for too long: only the statement is undone.
-const LOCK_WAIT: u32 = 1205;
-
 /// Why an event's writes do not stand.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// The whole unit cannot go on; nothing is counted.
     Store(StoreError),
+    /// A lock was waited for too long: the statement is undone, the unit goes on without the event.
+    Waited(Failure),
     /// The state is newer than the event.
     Obsolete,
     /// The attempt failed.
@@ -45,6 +44,9 @@ pub(super) async fn write_folded(
         else {
             continue;
         };
+        if deployed.asks_last_insert_id() {
+            return Ok(None);
+        }
         for write in staged {
             let Some((name, ready)) = deployed.statements.get_key_value(&write.statement) else { return Ok(None) };
             writes.push((ready, name, handler.id, write));
@@ -62,11 +64,13 @@ pub(super) async fn write_folded(
                 match statement(unit, ready, name, write).await {
                     Ok(()) => true,
                     Err(Fault::Store(error)) => return Err(error),
-                    Err(Fault::Obsolete | Fault::Failed(_)) => false,
+                    Err(Fault::Waited(_) | Fault::Obsolete | Fault::Failed(_)) => false,
                 }
             }
             Step::Folded(all) => {
-                folded(unit, &all.iter().map(|&at| (writes[at].0, writes[at].3)).collect::<Vec<_>>()).await?
+                let (ready, name, ..) = writes[all[0]];
+                let rows: Vec<&[Value]> = all.iter().map(|&at| writes[at].3.params.as_slice()).collect();
+                folded(unit, ready, name, &rows).await?
             }
         };
         if !stands {
@@ -76,17 +80,20 @@ pub(super) async fn write_folded(
     Ok(Some(true))
 }
 
-async fn folded(unit: &mut dyn UnitOfWork, writes: &[(&ReadyStatement, &StagedWrite)]) -> Result<bool, StoreError> {
-    let [(ready, _), ..] = writes else { return Ok(true) };
+async fn folded(
+    unit: &mut dyn UnitOfWork,
+    ready: &ReadyStatement,
+    name: &str,
+    rows: &[&[Value]],
+) -> Result<bool, StoreError> {
     let Some(group) = &ready.fold.group else { return Ok(false) };
-    let rows: Vec<&[Value]> = writes.iter().map(|(_, write)| write.params.as_slice()).collect();
-    match unit.staged_insert_many(&ready.sql, group.clone(), &rows).await {
+    match unit.staged_insert_many(&ready.sql, group.clone(), rows).await {
         Ok(matched) => Ok(ready.fold.rows.met(rows.len() as u64, matched)),
-        // Which event waited too long for a lock is found out one by one.
-        Err(error) if error.class == Class::Infrastructure && error.number != Some(LOCK_WAIT) => {
-            Err(StoreError::Away { message: format!("a folded statement: {error}") })
-        }
-        Err(_) => Ok(false),
+        Err(error) => match refused(name, ready, &error) {
+            Fault::Store(error) => Err(error),
+            // Which event waited too long for a lock, or is at fault, is found out one by one.
+            Fault::Waited(_) | Fault::Obsolete | Fault::Failed(_) => Ok(false),
+        },
     }
 }
 
@@ -100,6 +107,9 @@ pub(super) async fn write(
     let (Outcome::Applied { writes, events, .. }, Target::Handler(_, deployed)) = (outcome, &delivery.target) else {
         return Ok(());
     };
+    if deployed.asks_last_insert_id() {
+        unit.last_insert_id_reset().await.map_err(Fault::Store)?;
+    }
     for write in writes {
         let name = &write.statement;
         let Some(ready) = deployed.statements.get(name) else {
@@ -134,7 +144,8 @@ async fn statement(
 
 fn refused(name: &str, ready: &ReadyStatement, error: &StatementError) -> Fault {
     if error.class == Class::Infrastructure {
-        return Fault::Store(StoreError::Away { message: format!("statement `{name}`: {error}") });
+        let what = format!("statement `{name}`");
+        return error.lock_wait(&what).map_or_else(|| Fault::Store(error.store_error(&what)), Fault::Waited);
     }
     match error.number.and_then(|number| ready.errors.get(&number)) {
         Some(own) => reaction(own, error.code, format!("statement `{name}`: {error}")),

@@ -9,6 +9,8 @@
 
 mod error;
 mod message_codec;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 mod rows;
 #[cfg(feature = "embedded")]
 pub mod sqlite;
@@ -43,10 +45,17 @@ pub trait Store: Send + Sync {
     /// Whether a host runs on this database now.
     async fn host_is_live(&self) -> Result<bool, StoreError>;
 
+    /// How long a lane keeps its connection while it has nothing to do. `None`: as long as the lane lives; such
+    /// connections take nothing from a server and are not counted (`host.limits.connections_max`).
+    fn idle_after(&self) -> Option<Duration> {
+        None
+    }
+
     /// Opens a connection for a lane.
     async fn lane(&self) -> Result<Box<dyn Lane>, StoreError>;
 
-    /// A counter that moves after another connection has committed something, within 10 ms.
+    /// A counter that moves after something was committed that others may wait for: on the embedded store by any other
+    /// connection, within 10 ms; on a server by a lane of this process. Other processes are looked for once a second.
     fn changes(&self) -> watch::Receiver<u64>;
 
     /// The database's clock, microseconds since 1970.
@@ -186,6 +195,9 @@ pub trait Lane: Send {
 
     /// Opens the transaction. A unit that is dropped without [`UnitOfWork::commit`] is rolled back before the next one.
     async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError>;
+
+    /// Says goodbye to the server. Dropping it instead is safe, too, and rolls back what is open.
+    async fn close(self: Box<Self>) {}
 }
 
 /// The one transaction that makes a batch of verdicts durable. Lock order: inbox rows, order rows, held rows.
@@ -230,6 +242,9 @@ pub trait UnitOfWork: Send {
 
     /// Forgets the savepoint, keeping what was done since.
     async fn release(&mut self, name: Savepoint) -> Result<(), StoreError>;
+
+    /// Forgets the last number that the server gave out (`LAST_INSERT_ID()`), so that no event sees an earlier one's.
+    async fn last_insert_id_reset(&mut self) -> Result<(), StoreError>;
 
     /// Runs a staged write; the answer is the number of rows that it matched.
     async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError>;

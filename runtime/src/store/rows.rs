@@ -81,6 +81,19 @@ pub struct Place {
     pub place: u64,
 }
 
+/// What a migration has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Migrated {
+    /// The number that the tables were at; 0: they were not there.
+    pub from: i64,
+    /// The number that they are at.
+    pub to: i64,
+    /// Whether the procedure that the SQL gate asks was made, or made anew.
+    pub is_procedure_made: bool,
+    /// What the host's own user still lacks, as far as it could be seen.
+    pub missing: Option<String>,
+}
+
 /// A host that lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveBoot {

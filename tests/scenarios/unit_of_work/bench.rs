@@ -313,6 +313,7 @@ fn delivery_from(target: &Target, origin: &Arc<Origin>, rule: &Rule) -> Delivery
         counted: Counted::default(),
         claim: None,
         unrun: None,
+        lock_waits: 0,
         turn: None,
         in_hand: Arc::new(()),
     }
@@ -456,6 +457,7 @@ async fn deployed(queries: bool) -> Deployed {
         |name: &str, kind| BoundDestination { name: name.into(), kind, source_uri: "/oncebox/acme/plain".into() };
     let local = Destination::Local { source: "next".into() };
     let query = ReadyQuery {
+        last_insert_id: false,
         sql: "SELECT count(*) FROM effect WHERE id > 0".into(),
         rows_max: 1,
         bytes_max: 1024,
@@ -485,6 +487,7 @@ async fn deployed(queries: bool) -> Deployed {
 
 fn statements() -> BTreeMap<String, ReadyStatement> {
     let statement = |sql: &str, mismatch, errors: &[(u32, Reaction)]| ReadyStatement {
+        last_insert_id: false,
         sql: sql.into(),
         rows: RowExpectation::Between { min: 1, max: 1 },
         mismatch,

@@ -98,6 +98,7 @@ passed_on! {
     savepoint(name: Savepoint) -> Result<(), StoreError>;
     rollback_to(name: Savepoint) -> Result<(), StoreError>;
     release(name: Savepoint) -> Result<(), StoreError>;
+    last_insert_id_reset() -> Result<(), StoreError>;
     staged_write(sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError>;
     staged_insert_many(sql: &Arc<str>, group: Range<usize>, rows: &[&[Value]]) -> Result<u64, StatementError>;
     query(sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError>;

@@ -13,6 +13,7 @@ mod faulty;
 mod fold;
 mod inside;
 mod life;
+mod links;
 mod order;
 mod outgoing;
 mod queue;
@@ -22,6 +23,7 @@ mod settlement;
 macro_rules! fates {
     ($($fate:ident)*) => { [$(fates!(@ $fate)),*] };
     (@ Again) => { oncebox::host::Fate::Again };
+    (@ Waited) => { oncebox::host::Fate::Waited };
     (@ Lost) => { oncebox::host::Fate::Lost };
     (@ $verdict:ident) => { oncebox::host::Fate::Decided(oncebox_core::life::Verdict::$verdict) };
 }

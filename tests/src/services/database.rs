@@ -23,7 +23,7 @@ pub struct User {
 pub struct MysqlDatabase {
     /// Its name, `ob_t_…`.
     pub name: String,
-    /// May do everything in this database, routines and triggers too, and pass it on; nothing elsewhere.
+    /// May do everything in this database, routines and triggers too, and pass it on; elsewhere only see what there is.
     pub migrate: User,
     /// May log in, and nothing else yet.
     pub runtime: User,
@@ -46,6 +46,7 @@ impl MysqlDatabase {
             statements.push(format!("CREATE USER '{}'@'%' IDENTIFIED BY '{}'", user.name, user.password));
         }
         statements.push(format!("GRANT ALL PRIVILEGES ON {name}.* TO '{}'@'%' WITH GRANT OPTION", migrate.name));
+        statements.push(format!("GRANT PROCESS ON *.* TO '{}'@'%'", migrate.name));
         on(&server.url, &statements).unwrap_or_else(|error| panic!("{} of {}: {error}", name, server.kind.name()));
         database
     }

@@ -1,6 +1,6 @@
 //! A server of one test's own, which it may kill.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
 
 use std::{
     collections::BTreeMap,

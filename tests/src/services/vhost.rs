@@ -1,6 +1,6 @@
 //! A virtual host of one test's own, on a RabbitMQ that all tests share.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
 
 use serde_json::{Value, json};
 

@@ -273,6 +273,11 @@ impl UnitOfWork for SqliteUnit<'_> {
             .await
     }
 
+    /// No statement of the embedded store may ask for it.
+    async fn last_insert_id_reset(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError> {
         statements::write(&mut self.lane.connection, sql, params).await
     }

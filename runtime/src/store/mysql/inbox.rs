@@ -1,0 +1,193 @@
+//! The inbox: the one arbiter of "first". Its primary key is its only unique one, so that nothing else can mean
+//! "duplicate".
+
+use std::collections::HashMap;
+
+use oncebox_core::{
+    ids::{BusinessKey, Fingerprint, LeaseToken},
+    life::InboxState,
+};
+use sqlx::mysql::MySqlRow;
+
+use super::{
+    columns::{Columns, datetime},
+    many::{Many, cut},
+    session::Session,
+};
+use crate::store::{HandlerId, InboxKey, InboxMark, InboxRow, NewInbox, RuleId, StoreError};
+
+const TABLE: &str = "ob_inbox";
+
+/// No other form lets waiters go when the one who holds a key is done (`INSERT IGNORE` deadlocks them); a counter tells
+/// a row that was there, since the driver counts found rows.
+static INSERT: Many = Many::insert(
+    "INSERT INTO ob_inbox (handler_id, business_key, state, fingerprint, rule_id, token, deployment_id, attempts,
+       event_id, source, traceparent, received_at, decided_at) VALUES ",
+    "(?, ?, 0, ?, ?, ?, ?, 1, ?, ?, ?, ?, UTC_TIMESTAMP(6))",
+    " ON DUPLICATE KEY UPDATE duplicates = duplicates + 1, duplicate_at = UTC_TIMESTAMP(6)",
+);
+
+static LOOK_UP: Many = Many::keys(
+    "SELECT handler_id, business_key, state, fingerprint, rule_id, token, generation FROM ob_inbox WHERE ",
+    "(handler_id = ? AND business_key = ?)",
+    "",
+);
+
+/// In the order of the key, so that two units never wait for each other crosswise.
+static LOCK: Many = Many::keys(
+    "SELECT handler_id, business_key, state, fingerprint, rule_id, token, generation
+     FROM ob_inbox FORCE INDEX (PRIMARY) WHERE ",
+    "(handler_id = ? AND business_key = ?)",
+    " ORDER BY handler_id, business_key FOR UPDATE",
+);
+
+/// A join by key: what a DELETE with a list reads, and locks, is up to the server (MariaDB reads a small table whole).
+static DELETE: Many = Many::new(
+    "DELETE i FROM (",
+    "SELECT CAST(? AS UNSIGNED) AS handler_id, CAST(? AS BINARY) AS business_key, CAST(? AS BINARY) AS token",
+    " UNION ALL ",
+    ") AS own STRAIGHT_JOIN ob_inbox AS i
+     ON i.handler_id = own.handler_id AND i.business_key = own.business_key WHERE i.token = own.token",
+);
+
+/// Each row is there: the insert is never done, and its other values are never seen. `decided_at` moves in any case, so
+/// that a row which was there counts twice.
+static MARK: Many = Many::insert(
+    "INSERT INTO ob_inbox (handler_id, business_key, state, deployment_id, attempts, code, result,
+       fingerprint, rule_id, token, event_id, source, received_at, decided_at) VALUES ",
+    "(?, ?, ?, ?, ?, ?, ?, '', 0, '', '', '', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
+    " ON DUPLICATE KEY UPDATE state = {state}, deployment_id = {deployment_id}, attempts = {attempts}, code = {code},
+       result = {result}, decided_at = GREATEST({decided_at}, ob_inbox.decided_at + INTERVAL 1 MICROSECOND)",
+);
+
+fn key_args(args: &mut super::args::Args, (handler, key): &InboxKey) {
+    args.add(handler.0);
+    args.add(key.as_bytes());
+}
+
+/// The rows of these keys as another transaction sees them.
+pub(super) async fn look_up(session: &mut Session, keys: &[InboxKey]) -> Result<Vec<InboxRow>, StoreError> {
+    let rows = session.read_keys("inbox look-up", &LOOK_UP, keys, key_args).await?;
+    rows.iter().map(inbox_row).collect()
+}
+
+/// Inserts, or counts a duplicate; the answer holds the rows as they are now, in the order given. `rows` are sorted by
+/// key: two units that share keys then never wait for each other crosswise.
+pub(super) async fn insert(
+    session: &mut Session,
+    token: LeaseToken,
+    rows: &[NewInbox],
+) -> Result<Vec<InboxRow>, StoreError> {
+    let mut answer = Vec::with_capacity(rows.len());
+    for chunk in cut("inbox insert", rows, session.facts().packet_max, weight)? {
+        let done = session
+            .write_chunk("inbox insert", &INSERT, chunk, |args, new: &NewInbox| {
+                args.add(new.handler.0);
+                args.add(new.key.as_bytes());
+                args.add(&new.fingerprint.as_bytes()[..]);
+                args.add(new.rule.0);
+                args.add(&token.as_bytes()[..]);
+                args.add(new.deployment.0);
+                args.add(new.event_id.as_str());
+                args.add(&*new.source);
+                args.add(new.traceparent.as_deref());
+                args.add(datetime(new.received_us));
+            })
+            .await?;
+        // Each new row counts 1, one that was there 2.
+        if done.affected == chunk.len() as u64 {
+            answer.extend(chunk.iter().map(|new| first(token, new)));
+        } else {
+            let keys: Vec<InboxKey> = chunk.iter().map(|new| (new.handler, new.key.clone())).collect();
+            let mut found = by_key(look_up(session, &keys).await?);
+            for key in keys {
+                answer.push(found.remove(&key).ok_or_else(|| gone(&key.1))?);
+            }
+        }
+    }
+    Ok(answer)
+}
+
+/// Locks and reads, in the order given.
+pub(super) async fn lock(session: &mut Session, keys: &[InboxKey]) -> Result<Vec<Option<InboxRow>>, StoreError> {
+    let rows = session.read_keys("inbox lock", &LOCK, keys, key_args).await?;
+    let mut found = by_key(rows.iter().map(inbox_row).collect::<Result<_, _>>()?);
+    Ok(keys.iter().map(|key| found.remove(key)).collect())
+}
+
+/// Takes back the unit's own rows.
+pub(super) async fn delete(session: &mut Session, token: LeaseToken, keys: &[InboxKey]) -> Result<(), StoreError> {
+    session
+        .write_keys(
+            "inbox delete",
+            &DELETE,
+            keys,
+            |_| (),
+            |args, key| {
+                key_args(args, key);
+                args.add(&token.as_bytes()[..]);
+            },
+        )
+        .await?;
+    Ok(())
+}
+
+/// Writes the outcome into rows that are there.
+pub(super) async fn mark(session: &mut Session, marks: &[InboxMark]) -> Result<(), StoreError> {
+    let bytes = |mark: &InboxMark| mark.key.as_bytes().len() + mark.result.as_ref().map_or(0, Vec::len);
+    let affected = session
+        .write_many("inbox mark", &MARK, marks, bytes, |args, mark: &InboxMark| {
+            args.add(mark.handler.0);
+            args.add(mark.key.as_bytes());
+            args.add(mark.state.number());
+            args.add(mark.deployment.map(|deployment| deployment.0));
+            args.add(mark.attempts);
+            args.add(mark.code.as_deref());
+            args.add(mark.result.as_deref());
+        })
+        .await?;
+    if affected == 2 * marks.len() as u64 {
+        return Ok(());
+    }
+    let message = format!("of {} rows to mark some are gone inside their own unit of work", marks.len());
+    Err(StoreError::Corrupt { table: TABLE, message })
+}
+
+fn weight(new: &NewInbox) -> usize {
+    new.key.as_bytes().len() + new.event_id.len() + new.source.len()
+}
+
+fn first(token: LeaseToken, new: &NewInbox) -> InboxRow {
+    InboxRow {
+        handler: new.handler,
+        key: new.key.clone(),
+        state: InboxState::Applied,
+        fingerprint: new.fingerprint,
+        rule: new.rule,
+        token,
+        generation: 0,
+    }
+}
+
+fn by_key(rows: Vec<InboxRow>) -> HashMap<InboxKey, InboxRow> {
+    rows.into_iter().map(|row| ((row.handler, row.key.clone()), row)).collect()
+}
+
+fn gone(key: &BusinessKey) -> StoreError {
+    StoreError::Corrupt { table: TABLE, message: format!("the row of key {key} is gone after its own insert") }
+}
+
+fn inbox_row(row: &MySqlRow) -> Result<InboxRow, StoreError> {
+    let row = Columns::of(TABLE, row);
+    let state = InboxState::from_number(row.integer(2)?).ok_or_else(|| row.corrupt("unknown state"))?;
+    let fingerprint = Fingerprint::from_slice(row.bytes(3)?);
+    Ok(InboxRow {
+        handler: HandlerId(row.integer(0)?),
+        key: BusinessKey::new(row.bytes(1)?),
+        state,
+        fingerprint: fingerprint.ok_or_else(|| row.corrupt("fingerprint is not 32 bytes"))?,
+        rule: RuleId(row.integer(4)?),
+        token: LeaseToken::from_slice(row.bytes(5)?).ok_or_else(|| row.corrupt("token is not 16 bytes"))?,
+        generation: row.integer(6)?,
+    })
+}

@@ -1,0 +1,406 @@
+//! One connection to the server, and the rule that a call which was begun is seen through.
+//!
+//! A call's future owns the connection. Past its deadline, or when whoever waits for it is dropped, it goes on by
+//! itself and nobody uses the connection again: a call that is dropped in the middle leaves the driver out of step, and
+//! its error would come out of the next one. The session is killed by a connection of its own (`supervisor.rs`).
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+use futures_util::TryStreamExt as _;
+use sqlx::{
+    Column as _, Connection as _, Either, Executor as _, SqlSafeStr, SqlStr, Statement as _, TypeInfo as _,
+    mysql::{MySqlArguments, MySqlConnection, MySqlRow, MySqlStatement},
+};
+
+use super::{
+    args::Args,
+    errors::{MysqlError, Sort, TOO_MANY_STATEMENTS, server_error},
+    server::{Facts, Flavour, Server, Version},
+    supervisor::Ended,
+};
+use crate::{clock, store::StoreError};
+
+/// One connection, owned by a lane or by the store.
+pub(super) struct Session {
+    server: Arc<Server>,
+    facts: Facts,
+    /// `None` while a call runs on it, and for good when it must not be used any more.
+    connection: Option<MySqlConnection>,
+    /// Why it must not be used any more.
+    lost: Option<String>,
+    transaction: Transaction,
+    used: Instant,
+}
+
+/// What a statement has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Done {
+    /// Rows found (the driver asks for found rows); of `ON DUPLICATE KEY UPDATE` 1 for a new row, 2 for a changed one.
+    pub(super) affected: u64,
+    /// The first number that was given out, or what `LAST_INSERT_ID(n)` was told.
+    pub(super) last_insert_id: u64,
+}
+
+/// The rows of a plugin's query.
+pub(super) struct Found {
+    /// Names of the columns.
+    pub(super) columns: Vec<String>,
+    /// As many rows as were wanted, of those there are.
+    pub(super) rows: Vec<MySqlRow>,
+}
+
+/// What a statement's preparation tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Described {
+    /// How many `?` it has.
+    pub(super) parameters: usize,
+    /// Names of the columns of its answer, each with its type's name.
+    pub(super) columns: Vec<(String, String)>,
+}
+
+/// Whether a statement is kept prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// For the next time.
+    Prepared,
+    /// Prepared for this once: what the kept one was prepared for does not fit.
+    Nothing,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Transaction {
+    /// None is open: each statement is its own.
+    None,
+    Open,
+    /// The server has undone it; statements would commit by themselves.
+    Gone(String),
+}
+
+type Call<T> = Pin<Box<dyn Future<Output = (MySqlConnection, Result<T, sqlx::Error>)> + Send>>;
+
+/// A killed call's rest gets so long to see that its connection is closed.
+const GRACE: Duration = Duration::from_secs(1);
+
+impl Session {
+    /// Opens a session with the host's settings; the password is read anew.
+    pub(super) async fn open(server: &Arc<Server>) -> Result<Self, StoreError> {
+        let (connection, facts) = server.connect().await?;
+        Ok(Self {
+            server: server.clone(),
+            facts,
+            connection: Some(connection),
+            lost: None,
+            transaction: Transaction::None,
+            used: clock::monotonic(),
+        })
+    }
+
+    /// Whether another one must be opened: it is lost, or idle for so long that the server is about to end it.
+    pub(super) fn is_over(&self) -> bool {
+        self.connection.is_none() || self.used.elapsed() > self.server.idle_max()
+    }
+
+    /// What was learnt when it was opened.
+    pub(super) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// What runs there.
+    pub(super) fn version(&self) -> &Version {
+        &self.facts.version
+    }
+
+    /// MySQL or MariaDB.
+    pub(super) fn flavour(&self) -> Flavour {
+        self.facts.version.flavour
+    }
+
+    /// Gives the connection up; every further call fails with `why`.
+    pub(super) fn abandon(&mut self, why: impl Into<String>) {
+        self.connection = None;
+        self.lost.get_or_insert(why.into());
+    }
+
+    /// Opens a transaction; one that is still open is undone first.
+    pub(super) async fn begin(&mut self) -> Result<(), MysqlError> {
+        self.rollback().await?;
+        self.script("begin", "START TRANSACTION").await?;
+        self.transaction = Transaction::Open;
+        Ok(())
+    }
+
+    /// Opens a transaction and asks something, in one trip; `sql` begins with `START TRANSACTION;`.
+    pub(super) async fn begin_with(&mut self, sql: &'static str) -> Result<Vec<MySqlRow>, MysqlError> {
+        self.rollback().await?;
+        let rows = self.script("begin", sql).await?;
+        self.transaction = Transaction::Open;
+        Ok(rows)
+    }
+
+    /// Makes the open transaction durable. After an error it is unknown whether it is, and the session is over.
+    pub(super) async fn commit(&mut self) -> Result<(), MysqlError> {
+        self.commit_with("COMMIT").await
+    }
+
+    /// The same with something before it, in one trip; `sql` ends with `COMMIT`.
+    pub(super) async fn commit_with(&mut self, sql: &'static str) -> Result<(), MysqlError> {
+        if let Transaction::None = self.transaction {
+            return Err(MysqlError::Gone { what: "commit", message: "no transaction is open".to_owned() });
+        }
+        let done = self.script("commit", sql).await;
+        match done {
+            Ok(_) => self.transaction = Transaction::None,
+            Err(_) => self.abandon("the answer to COMMIT is not known"),
+        }
+        done.map(|_| ())
+    }
+
+    /// Undoes the open transaction, if there is one.
+    pub(super) async fn rollback(&mut self) -> Result<(), MysqlError> {
+        if let Transaction::None = self.transaction {
+            return Ok(());
+        }
+        // One that is gone is asked to end too: of some servers a new one has begun by itself (MDEV-36959).
+        self.transaction = Transaction::Open;
+        self.script("rollback", "ROLLBACK").await?;
+        self.transaction = Transaction::None;
+        Ok(())
+    }
+
+    /// Runs a prepared statement.
+    pub(super) async fn execute(
+        &mut self,
+        what: &'static str,
+        sql: impl SqlSafeStr,
+        args: Args,
+    ) -> Result<Done, MysqlError> {
+        self.execute_as(what, sql, args, Keep::Prepared).await
+    }
+
+    /// The same, kept prepared or not.
+    pub(super) async fn execute_as(
+        &mut self,
+        what: &'static str,
+        sql: impl SqlSafeStr,
+        args: Args,
+        keep: Keep,
+    ) -> Result<Done, MysqlError> {
+        let (sql, args) = (sql.into_sql_str(), args.finished(what)?);
+        self.call(what, move |mut connection| {
+            Box::pin(async move {
+                let done = execute(&mut connection, sql, args, keep).await;
+                (connection, done)
+            })
+        })
+        .await
+    }
+
+    /// Runs a prepared statement that answers rows: all of them.
+    pub(super) async fn rows(
+        &mut self,
+        what: &'static str,
+        sql: impl SqlSafeStr,
+        args: Args,
+    ) -> Result<Vec<MySqlRow>, MysqlError> {
+        let found = self.find(what, sql, args, usize::MAX, Keep::Prepared).await?;
+        Ok(found.rows)
+    }
+
+    /// The same, with the names of the columns; at most `rows_max` rows are kept. The others are read and let go, so
+    /// that what goes wrong with them is told here and not by the next statement.
+    pub(super) async fn find(
+        &mut self,
+        what: &'static str,
+        sql: impl SqlSafeStr,
+        args: Args,
+        rows_max: usize,
+        keep: Keep,
+    ) -> Result<Found, MysqlError> {
+        let (sql, args) = (sql.into_sql_str(), args.finished(what)?);
+        self.call(what, move |mut connection| {
+            Box::pin(async move {
+                let found = find(&mut connection, sql, args, rows_max, keep).await;
+                (connection, found)
+            })
+        })
+        .await
+    }
+
+    /// Runs one or several statements as text, without values; the answer holds the rows of all of them, in the text
+    /// protocol. Never used for a plugin's text: it would run more than one statement.
+    pub(super) async fn script(
+        &mut self,
+        what: &'static str,
+        sql: impl SqlSafeStr,
+    ) -> Result<Vec<MySqlRow>, MysqlError> {
+        let sql = sql.into_sql_str();
+        self.call(what, move |mut connection| {
+            Box::pin(async move {
+                let rows = sqlx::raw_sql(sql).fetch_all(&mut connection).await;
+                (connection, rows)
+            })
+        })
+        .await
+    }
+
+    /// Lets the server prepare a text and tell what it is; nothing of it is kept.
+    pub(super) async fn describe(&mut self, what: &'static str, sql: impl SqlSafeStr) -> Result<Described, MysqlError> {
+        let sql = sql.into_sql_str();
+        self.call(what, move |mut connection| {
+            Box::pin(async move {
+                let described = describe(&mut connection, sql).await;
+                (connection, described)
+            })
+        })
+        .await
+    }
+
+    /// Begins a call and waits for its end, as long as it may take.
+    async fn call<T: Send + 'static>(
+        &mut self,
+        what: &'static str,
+        begin: impl FnOnce(MySqlConnection) -> Call<T>,
+    ) -> Result<T, MysqlError> {
+        if let Transaction::Gone(why) = &self.transaction {
+            return Err(MysqlError::Gone { what, message: why.clone() });
+        }
+        let Some(connection) = self.connection.take() else {
+            let why = self.lost.as_deref().unwrap_or("an earlier call on the connection was given up");
+            return Err(MysqlError::Connection { what, message: format!("the session is over: {why}") });
+        };
+        let mut call = Begun(Some(begin(connection)));
+        match tokio::time::timeout(self.server.call_time(), &mut call).await {
+            Ok((connection, done)) => {
+                self.connection = Some(connection);
+                self.used = clock::monotonic();
+                done.map_err(|error| self.noted(MysqlError::of(what, &error)))
+            }
+            Err(_) => Err(self.overdue(what, call).await),
+        }
+    }
+
+    /// Draws the consequences of an error.
+    fn noted(&mut self, error: MysqlError) -> MysqlError {
+        if error.ends_connection() {
+            self.abandon(error.to_string());
+        } else if error.sort() == Sort::Conflict && self.transaction == Transaction::Open {
+            self.transaction = Transaction::Gone(error.to_string());
+        }
+        error
+    }
+
+    /// The call goes on by itself; its session is killed, and what it has done is unknown.
+    async fn overdue<T: Send + 'static>(&mut self, what: &'static str, call: Begun<T>) -> MysqlError {
+        let after = self.server.call_time();
+        self.lost = Some(format!("{what} took longer than {} ms", after.as_millis()));
+        let mut rest = tokio::spawn(call);
+        let ended = self.server.end(&self.facts).await;
+        tracing::warn!(what, session = self.facts.id, ?ended, "killed a session that was over its time");
+        // Its connection is closed by now. One whose server is silent is closed from this side: nobody uses it again.
+        if tokio::time::timeout(GRACE, &mut rest).await.is_err() {
+            rest.abort();
+        }
+        let killed = match ended {
+            Ended::Gone => "the session was killed",
+            Ended::Unknown => "the session could not be seen killed",
+        };
+        MysqlError::Connection { what, message: format!("{killed} after {} ms", after.as_millis()) }
+    }
+}
+
+/// A call on its way. Dropped before its end it goes on by itself, with its connection.
+struct Begun<T: Send + 'static>(Option<Call<T>>);
+
+impl<T: Send + 'static> Future for Begun<T> {
+    type Output = (MySqlConnection, Result<T, sqlx::Error>);
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(call) = &mut self.0 else { return Poll::Pending };
+        let polled = call.as_mut().poll(context);
+        if polled.is_ready() {
+            self.0 = None;
+        }
+        polled
+    }
+}
+
+impl<T: Send + 'static> Drop for Begun<T> {
+    fn drop(&mut self) {
+        if let (Some(call), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(call);
+        }
+    }
+}
+
+/// Prepares a text, from the kept ones if it is there. At the server's limit the kept ones are let go first.
+async fn prepared(connection: &mut MySqlConnection, sql: &SqlStr) -> Result<MySqlStatement, sqlx::Error> {
+    match connection.prepare(sql.clone()).await {
+        Err(error) if server_error(&error).is_some_and(|error| error.number() == TOO_MANY_STATEMENTS) => {
+            connection.clear_cached_statements().await?;
+            connection.prepare(sql.clone()).await
+        }
+        prepared => prepared,
+    }
+}
+
+async fn execute(
+    connection: &mut MySqlConnection,
+    sql: SqlStr,
+    args: MySqlArguments,
+    keep: Keep,
+) -> Result<Done, sqlx::Error> {
+    if keep == Keep::Prepared {
+        prepared(connection, &sql).await?;
+    }
+    let query = sqlx::query_with(sql, args).persistent(keep == Keep::Prepared);
+    let done = query.execute(&mut *connection).await?;
+    Ok(Done { affected: done.rows_affected(), last_insert_id: done.last_insert_id() })
+}
+
+async fn find(
+    connection: &mut MySqlConnection,
+    sql: SqlStr,
+    args: MySqlArguments,
+    rows_max: usize,
+    keep: Keep,
+) -> Result<Found, sqlx::Error> {
+    let statement = match keep {
+        Keep::Prepared => Some(prepared(connection, &sql).await?),
+        Keep::Nothing => None,
+    };
+    let named = |columns: &[sqlx::mysql::MySqlColumn]| columns.iter().map(|c| c.name().to_owned()).collect();
+    let mut found = Found { columns: Vec::new(), rows: Vec::new() };
+    {
+        let query = sqlx::query_with(sql.clone(), args).persistent(keep == Keep::Prepared);
+        let mut rows = query.fetch(&mut *connection);
+        while let Some(row) = rows.try_next().await? {
+            if found.rows.len() < rows_max {
+                found.rows.push(row);
+            }
+        }
+    }
+    found.columns = match (found.rows.first(), statement) {
+        (Some(row), _) => named(sqlx::Row::columns(row)),
+        (None, Some(statement)) => named(statement.columns()),
+        (None, None) => named(prepared(connection, &sql).await?.columns()),
+    };
+    Ok(found)
+}
+
+async fn describe(connection: &mut MySqlConnection, sql: SqlStr) -> Result<Described, sqlx::Error> {
+    let statement = prepared(connection, &sql).await?;
+    let parameters = match statement.parameters() {
+        Some(Either::Right(number)) => number,
+        Some(Either::Left(types)) => types.len(),
+        None => 0,
+    };
+    let columns = statement.columns().iter();
+    let columns = columns.map(|c| (c.name().to_owned(), c.type_info().name().to_owned())).collect();
+    connection.clear_cached_statements().await?;
+    Ok(Described { parameters, columns })
+}

@@ -1,0 +1,273 @@
+//! A lane's session and its unit of work. The order of the calls is the host's (`host/unit_of_work.rs`); here is what
+//! each of them is on MySQL and MariaDB, and what an error leaves of the transaction.
+
+use std::{ops::Range, sync::Arc};
+
+use async_trait::async_trait;
+use oncebox_core::{
+    ids::{BootId, LeaseToken},
+    life::Verdict,
+    value::Value,
+};
+use tokio::sync::watch;
+
+use super::{
+    columns::Columns,
+    errors::{MysqlError, NO_SUCH_SAVEPOINT, Sort},
+    held, inbox, order, outgoing,
+    server::Server,
+    session::Session,
+    statements::{self, Signatures},
+};
+use crate::store::{
+    HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
+    OrderKey, OrderRow, OutboxRow, QueryAnswer, Savepoint, StatementError, StoreError, UnitOfWork,
+};
+
+/// One session, owned by a lane.
+pub(super) struct MysqlLane {
+    server: Arc<Server>,
+    session: Session,
+    /// Of the session's prepared statements.
+    signatures: Signatures,
+    /// Moved after a commit that others may be waiting for.
+    changes: Arc<watch::Sender<u64>>,
+}
+
+/// Microseconds since 1970 by the database's clock; a whole number, exact.
+macro_rules! now_us {
+    () => {
+        "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
+    };
+}
+
+impl MysqlLane {
+    pub(super) async fn open(server: &Arc<Server>, changes: Arc<watch::Sender<u64>>) -> Result<Self, StoreError> {
+        let session = Session::open(server).await?;
+        Ok(Self { server: server.clone(), session, signatures: Signatures::default(), changes })
+    }
+
+    /// A session that is over (lost, or idle for so long that the server is about to end it) is replaced.
+    async fn ready(&mut self) -> Result<(), StoreError> {
+        if self.session.is_over() {
+            self.session = Session::open(&self.server).await?;
+            self.signatures = Signatures::default();
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Lane for MysqlLane {
+    async fn inbox_look_up(&mut self, keys: &[InboxKey]) -> Result<Vec<InboxRow>, StoreError> {
+        self.ready().await?;
+        // What an earlier unit has left open must not be seen.
+        self.session.rollback().await?;
+        inbox::look_up(&mut self.session, keys).await
+    }
+
+    async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError> {
+        self.ready().await?;
+        let rows = self.session.begin_with(concat!("START TRANSACTION; ", now_us!())).await?;
+        let now_us = rows.first().map(|row| Columns::of("the clock", row).integer(0)).transpose()?;
+        Ok(Box::new(MysqlUnit { lane: self, now_us, has_released: false, has_news: false }))
+    }
+}
+
+/// The open transaction of a lane's session.
+struct MysqlUnit<'a> {
+    lane: &'a mut MysqlLane,
+    /// The clock at its begin, until it is asked for.
+    now_us: Option<i64>,
+    /// The savepoint before the marks is released together with COMMIT, in one trip.
+    has_released: bool,
+    /// Others may wait for what it writes.
+    has_news: bool,
+}
+
+impl MysqlUnit<'_> {
+    fn session(&mut self) -> &mut Session {
+        &mut self.lane.session
+    }
+
+    /// A savepoint that is not there (1305) means that this is no longer the transaction which set it.
+    async fn savepoint_text(&mut self, what: &'static str, sql: &'static str) -> Result<(), StoreError> {
+        match self.session().script(what, sql).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.number() == Some(NO_SUCH_SAVEPOINT) => {
+                let message = format!("{error}: the transaction is not the one that was begun");
+                self.session().abandon(message.clone());
+                Err(StoreError::Away { message })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[async_trait]
+impl UnitOfWork for MysqlUnit<'_> {
+    async fn now_us(&mut self) -> Result<i64, StoreError> {
+        if let Some(now_us) = self.now_us.take() {
+            return Ok(now_us);
+        }
+        let rows = self.session().rows("clock", now_us!(), args![]).await?;
+        let unread = || StoreError::Corrupt { table: "the clock", message: "no answer".to_owned() };
+        rows.first().map(|row| Columns::of("the clock", row).integer(0)).ok_or_else(unread)?
+    }
+
+    async fn inbox_insert(&mut self, token: LeaseToken, rows: &[NewInbox]) -> Result<Vec<InboxRow>, StoreError> {
+        inbox::insert(self.session(), token, rows).await
+    }
+
+    async fn inbox_lock(&mut self, keys: &[InboxKey]) -> Result<Vec<Option<InboxRow>>, StoreError> {
+        inbox::lock(self.session(), keys).await
+    }
+
+    async fn inbox_delete(&mut self, token: LeaseToken, keys: &[InboxKey]) -> Result<(), StoreError> {
+        inbox::delete(self.session(), token, keys).await
+    }
+
+    async fn inbox_mark(&mut self, marks: &[InboxMark]) -> Result<(), StoreError> {
+        inbox::mark(self.session(), marks).await
+    }
+
+    async fn order_lock(&mut self, keys: &[OrderKey]) -> Result<Vec<OrderRow>, StoreError> {
+        order::lock(self.session(), keys).await
+    }
+
+    async fn order_mark(&mut self, rows: &[OrderRow]) -> Result<(), StoreError> {
+        order::mark(self.session(), rows).await
+    }
+
+    async fn order_due(&mut self, keys: &[OrderKey]) -> Result<(), StoreError> {
+        self.has_news |= !keys.is_empty();
+        order::due(self.session(), keys).await
+    }
+
+    async fn held_lock(&mut self, claims: &[(HeldId, LeaseToken)]) -> Result<Vec<bool>, StoreError> {
+        held::lock(self.session(), claims).await
+    }
+
+    async fn savepoint(&mut self, name: Savepoint) -> Result<(), StoreError> {
+        let sql = match name {
+            Savepoint::Marks => "SAVEPOINT ob_marks",
+            Savepoint::Event => "SAVEPOINT ob_event",
+        };
+        self.savepoint_text("savepoint", sql).await
+    }
+
+    async fn rollback_to(&mut self, name: Savepoint) -> Result<(), StoreError> {
+        let sql = match name {
+            Savepoint::Marks => "ROLLBACK TO SAVEPOINT ob_marks",
+            Savepoint::Event => "ROLLBACK TO SAVEPOINT ob_event",
+        };
+        self.savepoint_text("rollback to savepoint", sql).await
+    }
+
+    async fn release(&mut self, name: Savepoint) -> Result<(), StoreError> {
+        match name {
+            Savepoint::Marks => {
+                self.has_released = true;
+                Ok(())
+            }
+            Savepoint::Event => self.savepoint_text("release savepoint", "RELEASE SAVEPOINT ob_event").await,
+        }
+    }
+
+    async fn last_insert_id_reset(&mut self) -> Result<(), StoreError> {
+        self.session().rows("reset", "SELECT LAST_INSERT_ID(0)", args![]).await?;
+        Ok(())
+    }
+
+    async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError> {
+        statements::write(&mut self.lane.session, &mut self.lane.signatures, sql, params).await
+    }
+
+    async fn staged_insert_many(
+        &mut self,
+        sql: &Arc<str>,
+        group: Range<usize>,
+        rows: &[&[Value]],
+    ) -> Result<u64, StatementError> {
+        statements::insert_many(&mut self.lane.session, &mut self.lane.signatures, sql, group, rows).await
+    }
+
+    async fn query(&mut self, sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError> {
+        statements::query(&mut self.lane.session, &mut self.lane.signatures, sql, params, rows_max).await
+    }
+
+    async fn outbox_insert(&mut self, rows: &[OutboxRow]) -> Result<(), StoreError> {
+        outgoing::outbox_insert(self.session(), rows).await
+    }
+
+    async fn local_insert(&mut self, rows: &[NewLocal]) -> Result<(), StoreError> {
+        self.has_news |= !rows.is_empty();
+        outgoing::local_insert(self.session(), rows).await
+    }
+
+    async fn local_settle(&mut self, messages: &[(LocalId, LeaseToken)]) -> Result<Vec<LocalId>, StoreError> {
+        outgoing::local_settle(self.session(), messages).await
+    }
+
+    async fn held_insert(&mut self, rows: &[NewHeld]) -> Result<Vec<HeldId>, StoreError> {
+        self.has_news |= !rows.is_empty();
+        held::insert(self.session(), rows).await
+    }
+
+    async fn held_mark(&mut self, marks: &[HeldMark]) -> Result<(), StoreError> {
+        self.has_news |= !marks.is_empty();
+        held::mark(self.session(), marks).await
+    }
+
+    async fn attempt_insert(&mut self, rows: &[NewAttempt]) -> Result<(), StoreError> {
+        held::attempt_insert(self.session(), rows).await
+    }
+
+    async fn tally_add(
+        &mut self,
+        boot: BootId,
+        lane: u16,
+        counts: &[(HandlerId, Verdict, u64)],
+    ) -> Result<(), StoreError> {
+        outgoing::tally_add(self.session(), boot, lane, counts).await
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        // RELEASE proves that the transaction is still the one that was begun: after an error COMMIT is not run.
+        let sql = if self.has_released { "RELEASE SAVEPOINT ob_marks; COMMIT" } else { "COMMIT" };
+        match self.lane.session.commit_with(sql).await {
+            Ok(()) => {
+                if self.has_news {
+                    self.lane.changes.send_modify(|changes| *changes += 1);
+                }
+                Ok(())
+            }
+            Err(error) => Err(uncommitted(error)),
+        }
+    }
+
+    async fn rollback(self: Box<Self>) -> Result<(), StoreError> {
+        Ok(self.lane.session.rollback().await?)
+    }
+}
+
+/// What a failed COMMIT means: undone for sure, or unknown. Either way the batch is done again.
+fn uncommitted(error: MysqlError) -> StoreError {
+    match error.sort() {
+        Sort::Conflict => error.into(),
+        Sort::Away
+        | Sort::Wait
+        | Sort::Blocked
+        | Sort::DuplicateKey
+        | Sort::ForeignKey(_)
+        | Sort::Data(..)
+        | Sort::Other => StoreError::Away { message: error.to_string() },
+    }
+}
+
+/// The database's clock on a session of the store's own.
+pub(super) async fn now_us(session: &mut Session) -> Result<i64, StoreError> {
+    let rows = session.rows("clock", now_us!(), args![]).await?;
+    let unread = || StoreError::Corrupt { table: "the clock", message: "no answer".to_owned() };
+    rows.first().map(|row| Columns::of("the clock", row).integer(0)).ok_or_else(unread)?
+}

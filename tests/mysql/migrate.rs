@@ -1,0 +1,97 @@
+//! Migrations.
+
+use oncebox::store::{StoreError, Use, mysql::MysqlStore};
+use oncebox_tests::patience::{PATIENCE, eventually};
+
+use crate::bench::{Bench, open};
+
+const TABLES: &str = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()
+    AND table_name LIKE 'ob\\_%' ORDER BY table_name";
+
+pub(crate) async fn an_empty_database_gets_its_tables_and_a_second_time_nothing_happens(bench: Bench) {
+    let first = bench.migrate().await.unwrap();
+    assert_eq!((first.from, first.to, first.is_procedure_made), (0, 1, true));
+    let tables = bench.database.lines(TABLES);
+    assert_eq!(tables.len(), 17, "{tables:?}");
+    let secret = "SELECT HEX(value) FROM ob_meta WHERE name = 'tenant_secret'";
+    let made = bench.database.lines(secret);
+    assert_eq!(made[0].len(), 64);
+    let second = bench.migrate().await.unwrap();
+    assert_eq!((second.from, second.to, second.is_procedure_made), (1, 1, false));
+    assert_eq!(bench.database.lines(secret), made);
+    // Without a url of its own it is the store's user who migrates.
+    let third = MysqlStore::migrated(&bench.root()).await.unwrap();
+    assert_eq!((third.from, third.is_procedure_made, third.missing), (1, true, None), "another maker makes it anew");
+}
+
+pub(crate) async fn a_migration_that_was_killed_in_the_middle_is_run_again(bench: Bench) {
+    let made = |bench: &Bench| bench.database.lines(TABLES).len();
+    let mut killed = 0;
+    for tables in [1, 6, 11, 16] {
+        let settings = bench.settings();
+        let migration = tokio::spawn(async move { MysqlStore::migrated(&settings).await });
+        eventually("some tables", PATIENCE, || (made(&bench) >= tables || migration.is_finished()).then_some(()));
+        bench.database.kill_sessions_of(&bench.database.migrate);
+        if let Err(error) = migration.await.unwrap() {
+            assert!(error.is_away(), "{error}");
+            killed += 1;
+        }
+        if tables == 1 {
+            bench.database.execute("INSERT INTO ob_meta (name, value) VALUES ('kept', '1')");
+        }
+    }
+    assert!(killed > 0, "none was in the middle");
+    bench.migrate().await.unwrap();
+    assert_eq!(made(&bench), 17);
+    let meta = "SELECT CAST(name AS CHAR) FROM ob_meta ORDER BY name";
+    assert_eq!(bench.database.lines(meta), ["kept", "schema", "tenant_secret"]);
+    // As it is when the process dies after the last table and before the number is written.
+    bench.database.execute("DELETE FROM ob_meta WHERE name = 'schema'");
+    let again = bench.migrate().await.unwrap();
+    assert_eq!((again.from, again.to, again.is_procedure_made), (0, 1, false));
+}
+
+pub(crate) async fn two_who_migrate_at_once_do_it_once(bench: Bench) {
+    let (one, other) = tokio::join!(bench.migrate(), bench.migrate());
+    let (one, other) = (one.unwrap(), other.unwrap());
+    let mut from = [one.from, other.from];
+    from.sort_unstable();
+    assert_eq!(from, [0, 1]);
+    assert_ne!(one.is_procedure_made, other.is_procedure_made);
+}
+
+pub(crate) async fn a_host_and_a_command_refuse_a_database_that_is_not_migrated_or_newer(bench: Bench) {
+    for usage in [Use::Host, Use::Command] {
+        let error = open(&bench.root(), usage).await.err().unwrap();
+        assert!(matches!(error, StoreError::Migration { found: 0, needed: 1, .. }), "{error}");
+        assert!(error.to_string().contains("run `oncebox migrate`"), "{error}");
+        assert_eq!(error.exit().number(), 9);
+    }
+    bench.grant_migrate_rights();
+    bench.migrate().await.unwrap();
+    open(&bench.root(), Use::Host).await.unwrap();
+    bench.database.execute("UPDATE ob_meta SET value = '2' WHERE name = 'schema'");
+    for usage in [Use::Host, Use::Command] {
+        let error = open(&bench.root(), usage).await.err().unwrap();
+        assert!(matches!(error, StoreError::Migration { found: 2, needed: 1, .. }), "{error}");
+        assert!(error.to_string().contains("newer"), "{error}");
+    }
+    let error = bench.migrate().await.unwrap_err();
+    assert!(matches!(error, StoreError::Migration { found: 2, .. }), "{error}");
+    // No number at all is no reason to begin anew.
+    bench.database.execute("UPDATE ob_meta SET value = 'x' WHERE name = 'schema'");
+    assert!(matches!(bench.migrate().await, Err(StoreError::Corrupt { table: "ob_meta", .. })));
+}
+
+pub(crate) async fn without_a_right_the_migration_says_which(bench: Bench) {
+    bench.grant_migrate_rights();
+    let (name, user) = (&bench.database.name, &bench.database.migrate.name);
+    bench.database.execute(&format!("REVOKE CREATE ROUTINE, ALTER ROUTINE, EXECUTE ON {name}.* FROM '{user}'@'%'"));
+    let error = bench.migrate().await.unwrap_err();
+    assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
+    assert!(error.to_string().contains("docs/mysql.md"), "{error}");
+    // The tables are there by then; with the right the rest follows.
+    bench.documented("CREATE DATABASE");
+    let again = bench.migrate().await.unwrap();
+    assert_eq!((again.from, again.is_procedure_made), (1, true));
+}
