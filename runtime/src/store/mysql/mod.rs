@@ -186,6 +186,10 @@ impl Store for MysqlStore {
         fleet::host_is_live(&mut self.admin().await?.session).await
     }
 
+    fn idle_after(&self) -> Option<Duration> {
+        Some(self.server.idle_after())
+    }
+
     async fn lane(&self) -> Result<Box<dyn Lane>, StoreError> {
         Ok(Box::new(unit::MysqlLane::open(&self.server, self.changes.clone()).await?))
     }
@@ -363,6 +367,6 @@ impl Store for MysqlStore {
 
     /// The server ends a session when its connection is closed; nothing is left to be done.
     async fn close(&self) {
-        self.admin.lock().await.session.abandon("the store was closed");
+        self.admin.lock().await.session.close().await;
     }
 }

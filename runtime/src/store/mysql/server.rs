@@ -107,6 +107,11 @@ impl Server {
         self.call_time
     }
 
+    /// A lane that was idle for so long closes its own.
+    pub(super) fn idle_after(&self) -> Duration {
+        self.idle_timeout / 2
+    }
+
     /// A session that was idle for so long is not used again: the server is about to end it.
     pub(super) fn idle_max(&self) -> Duration {
         self.idle_timeout.mul_f64(0.8)

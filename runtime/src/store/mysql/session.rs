@@ -131,6 +131,15 @@ impl Session {
         self.lost.get_or_insert(why.into());
     }
 
+    /// Says goodbye, so that the server need not find out by itself.
+    pub(super) async fn close(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            // Nobody uses it again, whether the server hears it or not.
+            let _ = tokio::time::timeout(GRACE, connection.close()).await;
+        }
+        self.abandon("it was closed");
+    }
+
     /// Opens a transaction; one that is still open is undone first.
     pub(super) async fn begin(&mut self) -> Result<(), MysqlError> {
         self.rollback().await?;
