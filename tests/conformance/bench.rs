@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use oncebox_tests::{services::Kind, tenant_database::TenantDatabase};
+
 use oncebox::store::{
     DeploymentId, HandlerId, InboxKey, Lane, NewHeld, NewInbox, RuleId, Store, Use, sqlite::SqliteStore,
 };
@@ -21,6 +23,14 @@ const SQLITE_SCHEMA: &str = "
       code TEXT UNIQUE) STRICT;
     CREATE TABLE anything (n INTEGER PRIMARY KEY, v ANY) STRICT;";
 
+const MYSQL_SCHEMA: [&str; 3] = [
+    "CREATE TABLE points (user_id BIGINT PRIMARY KEY, points BIGINT NOT NULL CHECK (points >= 0), note TEXT)
+       ENGINE=InnoDB",
+    "CREATE TABLE award (award_id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, code VARCHAR(64) UNIQUE,
+       FOREIGN KEY (user_id) REFERENCES points (user_id)) ENGINE=InnoDB",
+    "CREATE TABLE anything (n BIGINT PRIMARY KEY, v LONGTEXT) ENGINE=InnoDB",
+];
+
 pub(crate) const LEASE: Duration = Duration::from_secs(3600);
 /// A lease that is over as soon as it is given.
 pub(crate) const NO_LEASE: Duration = Duration::ZERO;
@@ -29,9 +39,13 @@ pub(crate) struct Bench {
     pub(crate) store: Arc<dyn Store>,
     /// A handler that is there.
     pub(crate) handler: HandlerId,
-    /// The embedded store's file.
-    pub(crate) path: PathBuf,
-    pub(crate) _dir: TempDir,
+    pub(crate) place: Place,
+}
+
+/// Where the store is.
+pub(crate) enum Place {
+    File { path: PathBuf, _dir: TempDir },
+    Server(Box<TenantDatabase>),
 }
 
 impl Bench {
@@ -41,12 +55,43 @@ impl Bench {
         let path = dir.path().join("tenant.db");
         let store = SqliteStore::open(&path, Some(SQLITE_SCHEMA), Use::Host).await.unwrap();
         let handler = store.handler_ensure("points").await.unwrap();
-        Self { store, handler, path, _dir: dir }
+        Self { store, handler, place: Place::File { path, _dir: dir } }
+    }
+
+    /// A database of its own on a server, as the host's own user with the documented rights.
+    pub(crate) async fn server(kind: Kind) -> Self {
+        let tenant = TenantDatabase::create(kind);
+        for table in MYSQL_SCHEMA {
+            tenant.database.execute(table);
+        }
+        tenant.ready(&["points", "award", "anything"]).await.unwrap();
+        let store = tenant.open(Use::Host).await.unwrap();
+        let handler = store.handler_ensure("points").await.unwrap();
+        Self { store, handler, place: Place::Server(Box::new(tenant)) }
+    }
+
+    /// The embedded store's file.
+    pub(crate) fn path(&self) -> &PathBuf {
+        match &self.place {
+            Place::File { path, .. } => path,
+            Place::Server(_) => panic!("a server has no file"),
+        }
+    }
+
+    /// The database on a server.
+    pub(crate) fn tenant(&self) -> &TenantDatabase {
+        match &self.place {
+            Place::File { .. } => panic!("the embedded store has no server"),
+            Place::Server(tenant) => tenant,
+        }
     }
 
     /// The same database, as a command beside the host sees it.
     pub(crate) async fn beside(&self) -> Arc<dyn Store> {
-        SqliteStore::open(&self.path, None, Use::Command).await.unwrap()
+        match &self.place {
+            Place::File { path, .. } => SqliteStore::open(path, None, Use::Command).await.unwrap(),
+            Place::Server(tenant) => tenant.open(Use::Command).await.unwrap(),
+        }
     }
 
     pub(crate) async fn lane(&self) -> Box<dyn Lane> {
@@ -59,13 +104,15 @@ impl Bench {
         let mut unit = lane.begin().await.unwrap();
         let answer = unit.query(&sql.into(), &[], 10_000).await.unwrap();
         unit.rollback().await.unwrap();
-        answer.rows
+        answer.rows.into_iter().map(|row| row.into_iter().map(plain).collect()).collect()
     }
 
     pub(crate) async fn number(&self, sql: &str) -> i64 {
         match self.rows(sql).await.as_slice() {
             [row] => match row.as_slice() {
                 [Value::Signed(number)] => *number,
+                // What a server calls a sum.
+                [Value::Decimal(number)] => number.parse().unwrap(),
                 other => panic!("{sql}: {other:?}"),
             },
             other => panic!("{sql}: {other:?}"),
@@ -79,6 +126,22 @@ impl Bench {
         let rows = unit.staged_write(&sql.into(), &[]).await.unwrap();
         unit.commit().await.unwrap();
         rows
+    }
+
+    /// Changes a table; on a server as somebody else, since the host's own user may not.
+    pub(crate) async fn alter(&self, sql: &str) {
+        match &self.place {
+            Place::File { .. } => drop(self.run(sql).await),
+            Place::Server(tenant) => tenant.database.execute(sql),
+        }
+    }
+
+    /// A time column of our own tables, as microseconds since 1970.
+    pub(crate) fn micros(&self, column: &str) -> String {
+        match &self.place {
+            Place::File { .. } => column.to_owned(),
+            Place::Server(_) => format!("TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {column})"),
+        }
     }
 
     pub(crate) fn key(&self, key: &str) -> InboxKey {
@@ -143,6 +206,14 @@ impl Bench {
         let mut unit = lane.begin().await.unwrap();
         unit.inbox_insert(token_of(token), &rows).await.unwrap();
         unit.commit().await.unwrap();
+    }
+}
+
+/// A number without its sign's name: on a server our own numbers are unsigned.
+fn plain(value: Value) -> Value {
+    match value {
+        Value::Unsigned(number) => i64::try_from(number).map_or(Value::Unsigned(number), Value::Signed),
+        other => other,
     }
 }
 

@@ -1,7 +1,8 @@
 //! What every store promises: one list of cases, run on each implementation of the seam `oncebox::store`.
 //!
-//! A case is marked `Common` (every store), `MySql` or `Sqlite`. A further store plugs in by one function that opens
-//! an empty database of it, and one line at the end of this file. The last case that ends says how many ran.
+//! A case is marked `Common` (every store), `MySql` (MySQL and MariaDB alike) or `Sqlite`. A further store plugs in by
+//! one function that opens an empty database of it, and one line at the end of this file. The last case that ends says
+//! how many ran.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
@@ -14,6 +15,7 @@ use std::{
 };
 
 use bench::Bench;
+use oncebox_tests::services::Kind;
 
 /// Which stores a case is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,18 +33,26 @@ impl Mark {
 struct Suite {
     store: &'static str,
     own: Mark,
+    /// The server, if it is on one.
+    server: Option<Kind>,
     ran: [AtomicUsize; 3],
 }
 
 impl Suite {
-    const fn new(store: &'static str, own: Mark) -> Self {
-        Self { store, own, ran: [AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0)] }
+    const fn new(store: &'static str, own: Mark, server: Option<Kind>) -> Self {
+        Self { store, own, server, ran: [AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0)] }
     }
 
     fn run<F: Future<Output = ()>>(&'static self, mark: Mark, case: fn(Bench) -> F) {
         let _ended = Ended { suite: self, mark };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        runtime.block_on(async { case(Bench::sqlite().await).await });
+        runtime.block_on(async {
+            let bench = match self.server {
+                None => Bench::sqlite().await,
+                Some(kind) => Bench::server(kind).await,
+            };
+            case(bench).await;
+        });
     }
 
     /// How many cases of the list are for this store.
@@ -76,13 +86,16 @@ impl Drop for Ended {
 }
 
 macro_rules! case {
-    (sqlite Common $module:ident $name:ident) => { case!(@ sqlite Common $module $name); };
-    (sqlite Sqlite $module:ident $name:ident) => { case!(@ sqlite Sqlite $module $name); };
-    (sqlite MySql $module:ident $name:ident) => {};
+    (SQLITE Common $module:ident $name:ident) => { case!(@ SQLITE Common $module $name); };
+    (SQLITE Sqlite $module:ident $name:ident) => { case!(@ SQLITE Sqlite $module $name); };
+    (SQLITE MySql $module:ident $name:ident) => {};
+    ($server:ident Common $module:ident $name:ident) => { case!(@ $server Common $module $name); };
+    ($server:ident MySql $module:ident $name:ident) => { case!(@ $server MySql $module $name); };
+    ($server:ident Sqlite $module:ident $name:ident) => {};
     (@ $store:ident $mark:ident $module:ident $name:ident) => {
         #[test]
         fn $name() {
-            super::SQLITE.run(super::Mark::$mark, super::cases::$module::$name);
+            super::$store.run(super::Mark::$mark, super::cases::$module::$name);
         }
     };
 }
@@ -91,12 +104,20 @@ macro_rules! cases {
     ($($mark:ident $module:ident $name:ident;)*) => {
         const CASES: &[Mark] = &[$(Mark::$mark),*];
         mod sqlite {
-            $(case!(sqlite $mark $module $name);)*
+            $(case!(SQLITE $mark $module $name);)*
+        }
+        mod mysql {
+            $(case!(MYSQL $mark $module $name);)*
+        }
+        mod mariadb {
+            $(case!(MARIADB $mark $module $name);)*
         }
     };
 }
 
-static SQLITE: Suite = Suite::new("sqlite", Mark::Sqlite);
+static SQLITE: Suite = Suite::new("sqlite", Mark::Sqlite, None);
+static MYSQL: Suite = Suite::new("mysql", Mark::MySql, Some(Kind::Mysql));
+static MARIADB: Suite = Suite::new("mariadb", Mark::MySql, Some(Kind::Mariadb));
 
 cases! {
     Common inbox a_row_is_first_only_under_the_token_of_its_own_unit;
@@ -140,7 +161,7 @@ cases! {
     Common statements a_check_that_does_not_hold_is_a_data_failure;
     Common statements a_table_that_is_gone_blocks_the_handler;
     Common statements a_write_answers_the_rows_that_it_matched;
-    Common statements values_of_every_type_come_back;
+    Sqlite statements values_of_every_type_come_back;
     Common statements a_query_reads_one_row_more_than_its_limit;
     Common statements a_query_without_rows_names_its_columns;
     Common modules a_module_comes_back_byte_for_byte;
@@ -151,8 +172,8 @@ cases! {
     Common stories a_trace_tells_all_of_a_key;
     Common stories held_rows_are_listed_by_handler_state_and_place;
     Common stories gauges_count_what_is_held_and_what_waits;
-    Common catalogue the_catalogue_names_tables_views_and_triggers;
-    Common catalogue the_catalogue_knows_what_refers_to_a_table_and_how;
+    Sqlite catalogue the_catalogue_names_tables_views_and_triggers;
+    Sqlite catalogue the_catalogue_knows_what_refers_to_a_table_and_how;
     Common catalogue a_text_that_names_what_is_not_there_does_not_prepare;
     Common catalogue a_changed_table_moves_the_schema_version;
     Common lifecycle a_commit_of_another_connection_is_noticed;

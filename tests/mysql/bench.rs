@@ -1,45 +1,41 @@
 //! A database of a test's own, and the store on it.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Deref, sync::Arc};
 
 use oncebox::store::{
     Deployment, DeploymentOffer, HandlerId, Migrated, Store, StoreError, Use,
     mysql::{MysqlLanes, MysqlStore},
 };
 use oncebox_core::{
-    config::{Durability, Hidden, Mysql, Secret, Server as ServerKind, ServerUrl, Tls, TlsMode},
+    config::Mysql,
     ids::ModuleDigest,
     manifest::{FingerprintSpec, Manifest},
     message::{Header, Message},
     rule::Rule,
 };
-use oncebox_tests::services::{Kind, MysqlDatabase, Server};
+use oncebox_tests::{
+    services::{Kind, MysqlDatabase},
+    tenant_database::{TenantDatabase, settings},
+};
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, Row as _};
 
-/// The rights as the page of the docs gives them.
-const PAGE: &str = include_str!("../../docs/mysql.md");
-
 pub(crate) struct Bench {
-    pub(crate) database: MysqlDatabase,
+    tenant: TenantDatabase,
+}
+
+impl Deref for Bench {
+    type Target = TenantDatabase;
+
+    fn deref(&self) -> &TenantDatabase {
+        &self.tenant
+    }
 }
 
 impl Bench {
     pub(crate) fn run<F: Future<Output = ()>>(kind: Kind, case: fn(Self) -> F) {
-        let bench = Self { database: MysqlDatabase::create(&Server::of(kind)) };
+        let bench = Self { tenant: TenantDatabase::create(kind) };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         runtime.block_on(case(bench));
-    }
-
-    pub(crate) fn is_mariadb(&self) -> bool {
-        self.database.server().kind == Kind::Mariadb
-    }
-
-    /// How a configuration reaches the database: as the host's own user, and to migrate as the other one.
-    pub(crate) fn settings(&self) -> Mysql {
-        Mysql {
-            migrate_url: Some(Secret::Plain(Hidden(self.database.migrate_url()))),
-            ..settings(&self.database.runtime_url())
-        }
     }
 
     /// The same as somebody who may do everything.
@@ -49,19 +45,6 @@ impl Bench {
 
     pub(crate) async fn migrate(&self) -> Result<Migrated, StoreError> {
         MysqlStore::migrated(&self.settings()).await
-    }
-
-    /// Runs the documented statements that begin with `begin`, with this database's names.
-    pub(crate) fn documented(&self, begin: &str) {
-        let blocks = PAGE.split("```sql\n").skip(1).filter_map(|block| block.split_once("```").map(|(sql, _)| sql));
-        let block = blocks.into_iter().find(|block| block.starts_with(begin));
-        let block = block.unwrap_or_else(|| panic!("docs/mysql.md has no block that begins with {begin}"));
-        let MysqlDatabase { name, migrate, runtime, .. } = &self.database;
-        for statement in block.lines().filter(|line| line.starts_with("GRANT")) {
-            let own = statement.replace("'shop_migrate'@", &format!("'{}'@", migrate.name));
-            let own = own.replace("'shop'@", &format!("'{}'@", runtime.name)).replace("shop.", &format!("{name}."));
-            self.database.execute(own.trim_end_matches(';'));
-        }
     }
 
     /// Takes all rights away from the one who migrates, and grants the documented ones.
@@ -115,19 +98,6 @@ async fn answered(url: &str, sql: &str) -> Result<Vec<String>, String> {
 pub(crate) async fn open(settings: &Mysql, usage: Use) -> Result<Arc<dyn Store>, StoreError> {
     let store: Arc<dyn Store> = MysqlStore::open(settings, MysqlLanes { lanes: 1, slow_lanes: 1 }, usage).await?;
     Ok(store)
-}
-
-fn settings(url: &str) -> Mysql {
-    let ServerUrl { address, password, .. } = ServerUrl::parse(url, ServerKind::Mysql).unwrap();
-    Mysql {
-        address,
-        password: password.map(Secret::Plain),
-        migrate_url: None,
-        tls: Tls { mode: TlsMode::Off, ca_file: None, client: None },
-        lock_wait: Duration::from_secs(1),
-        idle_timeout: Duration::from_secs(30),
-        durability: Durability::Strict,
-    }
 }
 
 pub(crate) fn message(body: &[u8]) -> Message {

@@ -9,4 +9,5 @@ pub mod page;
 pub mod patience;
 pub mod promise;
 pub mod services;
+pub mod tenant_database;
 pub mod wat;

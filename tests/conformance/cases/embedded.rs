@@ -15,19 +15,20 @@ async fn refused(path: &Path, usage: Use) -> StoreError {
 }
 
 pub(crate) async fn a_second_host_is_refused_and_a_command_beside_it_works(bench: Bench) {
-    let error = refused(&bench.path, Use::Host).await;
+    let error = refused(bench.path(), Use::Host).await;
     assert!(matches!(error, StoreError::Taken { .. }), "{error}");
-    let command = SqliteStore::open(&bench.path, None, Use::Command).await.unwrap();
+    let command = SqliteStore::open(bench.path(), None, Use::Command).await.unwrap();
     command.local_offer("orders", &[message(b"1")]).await.unwrap();
     assert_eq!(bench.store.local_claim("orders", 9, token_of(1), LEASE).await.unwrap().len(), 1);
-    let Bench { store, path, _dir, .. } = bench;
+    let path = bench.path().clone();
+    let Bench { store, place: _place, .. } = bench;
     drop(store);
     SqliteStore::open(&path, None, Use::Host).await.unwrap();
 }
 
 pub(crate) async fn a_second_host_under_another_name_of_the_file_is_refused(bench: Bench) {
-    let link = bench.path.with_file_name("link.db");
-    std::os::unix::fs::symlink(&bench.path, &link).unwrap();
+    let link = bench.path().with_file_name("link.db");
+    std::os::unix::fs::symlink(bench.path(), &link).unwrap();
     let error = refused(&link, Use::Host).await;
     assert!(matches!(error, StoreError::Taken { .. }), "{error}");
 }
@@ -39,10 +40,11 @@ pub(crate) async fn leases_are_void_when_a_host_starts(bench: Bench) {
     bench.store.local_claim("orders", 9, token_of(1), LEASE).await.unwrap();
     bench.store.held_claim(bench.handler, 9, token_of(1), LEASE).await.unwrap();
     // A command leaves them as they are.
-    let command = SqliteStore::open(&bench.path, None, Use::Command).await.unwrap();
+    let command = SqliteStore::open(bench.path(), None, Use::Command).await.unwrap();
     assert_eq!(command.local_claim("orders", 9, token_of(2), LEASE).await.unwrap(), []);
     assert_eq!(command.boots_live(LEASE).await.unwrap().len(), 1);
-    let Bench { store, path, handler, _dir } = bench;
+    let path = bench.path().clone();
+    let Bench { store, handler, place: _place } = bench;
     drop((store, command));
     let store = SqliteStore::open(&path, None, Use::Host).await.unwrap();
     // There is one host, and it has just begun.
@@ -54,16 +56,16 @@ pub(crate) async fn leases_are_void_when_a_host_starts(bench: Bench) {
 pub(crate) async fn opening_again_migrates_nothing_and_a_newer_file_is_refused(bench: Bench) {
     let before = bench.store.schema_version().await.unwrap();
     // The schema file is for a new file only: here it would fail.
-    let again = SqliteStore::open(&bench.path, Some("CREATE TABLE points (n)"), Use::Command).await.unwrap();
+    let again = SqliteStore::open(bench.path(), Some("CREATE TABLE points (n)"), Use::Command).await.unwrap();
     assert_eq!(again.schema_version().await.unwrap(), before);
     assert_eq!(again.handlers().await.unwrap().len(), 1);
     bench.run("PRAGMA user_version = 99").await;
-    let error = refused(&bench.path, Use::Command).await;
+    let error = refused(bench.path(), Use::Command).await;
     assert!(matches!(error, StoreError::Migration { found: 99, .. }), "{error}");
 }
 
 pub(crate) async fn a_schema_that_is_wrong_leaves_no_half_made_file(bench: Bench) {
-    let path = bench.path.with_file_name("new.db");
+    let path = bench.path().with_file_name("new.db");
     let wrong = SqliteStore::open(&path, Some("CREATE TABLE a (n); CREATE TABLE a (n);"), Use::Host).await;
     let Err(error) = wrong else { panic!("it was opened") };
     assert!(error.to_string().contains("the tenant's schema file"), "{error}");

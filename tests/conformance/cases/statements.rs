@@ -18,7 +18,7 @@ async fn fails(bench: &Bench, sql: &str, params: &[Value]) -> StatementError {
 pub(crate) async fn a_unique_key_of_a_business_table_is_a_duplicate_key(bench: Bench) {
     let error = fails(&bench, "INSERT INTO award (award_id, user_id, code) VALUES (2, 1, 'a')", &[]).await;
     assert_eq!((error.class, error.number, error.code), (Class::DuplicateKey, Some(1062), "duplicate-key"));
-    assert!(error.message.contains("award.code"), "{error}");
+    assert!(error.message.contains("code"), "{error}");
     let mut lane = bench.lane().await;
     let mut unit = lane.begin().await.unwrap();
     let primary = unit.staged_write(&"INSERT INTO points (user_id, points) VALUES (1, 0)".into(), &[]).await;
@@ -46,7 +46,7 @@ pub(crate) async fn a_table_that_is_gone_blocks_the_handler(bench: Bench) {
     let mut unit = lane.begin().await.unwrap();
     assert_eq!(unit.staged_write(&sql, &[Value::Signed(1)]).await, Ok(0));
     unit.commit().await.unwrap();
-    bench.run("DROP TABLE anything").await;
+    bench.alter("DROP TABLE anything").await;
     let mut unit = lane.begin().await.unwrap();
     let write = unit.staged_write(&sql, &[Value::Signed(1)]).await.unwrap_err();
     assert_eq!((write.class, write.number), (Class::Blocked, Some(1146)));

@@ -33,7 +33,7 @@ static BODY: Many = Many::insert(
     "(?, ?, ?, ?, UTC_TIMESTAMP(6))",
     "",
 );
-const NEXT_REVISION: &str = "SELECT COALESCE(MAX(revision) + 1, 0) FROM ob_body WHERE held_id = ?";
+const LAST_REVISION: &str = "SELECT MAX(revision) FROM ob_body WHERE held_id = ?";
 /// Identity, handler, key and fingerprint are what they were: they are what the row was found by.
 const OPEN_AGAIN: &str = "UPDATE ob_held SET state = ?, due_at = ?, lease_token = NULL, attempts = ?,
        attempts_short = ?, class = ?, code = ?, message = ?, rule_id = ?, deployment_id = ?, generation = 0,
@@ -201,8 +201,12 @@ async fn open_again(session: &mut Session, held: HeldId, row: &NewHeld) -> Resul
 
 /// The message as it came: revision 0, and a further one each time the row is opened again.
 async fn next_revision(session: &mut Session, held: HeldId) -> Result<u32, StoreError> {
-    let rows = session.rows("body insert", NEXT_REVISION, args![held.0]).await?;
-    rows.first().map_or(Ok(0), |row| Columns::of("ob_body", row).integer(0))
+    let rows = session.rows("body insert", LAST_REVISION, args![held.0]).await?;
+    let last: Option<u32> = match rows.first() {
+        Some(row) => Columns::of("ob_body", row).integer_or_null(0)?,
+        None => None,
+    };
+    Ok(last.map_or(0, |last| last.saturating_add(1)))
 }
 
 /// Locks the rows of claims; the answer tells, in the order given, whether the row is parked and still under the

@@ -105,11 +105,6 @@ impl Session {
         self.connection.is_none() || self.used.elapsed() > self.server.idle_max()
     }
 
-    /// The server's number of the connection.
-    pub(super) fn id(&self) -> u64 {
-        self.facts.id
-    }
-
     /// What was learnt when it was opened.
     pub(super) fn facts(&self) -> &Facts {
         &self.facts

@@ -1,0 +1,114 @@
+//! A tenant's database on MySQL or MariaDB, with exactly the rights that `docs/mysql.md` gives.
+
+use std::{sync::Arc, time::Duration};
+
+use oncebox::store::{
+    StoreError, Use,
+    mysql::{MysqlLanes, MysqlStore},
+};
+use oncebox_core::config::{Durability, Hidden, Mysql, Secret, Server as ServerKind, ServerUrl, Tls, TlsMode};
+
+use crate::services::{Kind, MysqlDatabase, Server};
+
+/// The rights as the page of the docs gives them.
+const PAGE: &str = include_str!("../../docs/mysql.md");
+
+/// A database of one test's own, until it is dropped.
+#[derive(Debug)]
+pub struct TenantDatabase {
+    /// The database and its users.
+    pub database: MysqlDatabase,
+}
+
+impl TenantDatabase {
+    /// An empty one, without rights.
+    ///
+    /// # Panics
+    /// There is no server of that kind.
+    #[must_use]
+    #[track_caller]
+    pub fn create(kind: Kind) -> Self {
+        Self { database: MysqlDatabase::create(&Server::of(kind)) }
+    }
+
+    /// Whether the server is a MariaDB.
+    #[must_use]
+    pub fn is_mariadb(&self) -> bool {
+        self.database.server().kind == Kind::Mariadb
+    }
+
+    /// How a configuration reaches the database: as the host's own user, and to migrate as the other one.
+    #[must_use]
+    pub fn settings(&self) -> Mysql {
+        Mysql {
+            migrate_url: Some(Secret::Plain(Hidden(self.database.migrate_url()))),
+            ..settings(&self.database.runtime_url())
+        }
+    }
+
+    /// Runs the documented statements of the block that begins with `begin`, with this database's names.
+    ///
+    /// # Panics
+    /// The page has no such block, or the server refuses a statement.
+    pub fn documented(&self, begin: &str) {
+        let blocks = PAGE.split("```sql\n").skip(1).filter_map(|block| block.split_once("```").map(|(sql, _)| sql));
+        let block = blocks.into_iter().find(|block| block.starts_with(begin));
+        let block = block.unwrap_or_else(|| panic!("docs/mysql.md has no block that begins with {begin}"));
+        let MysqlDatabase { name, migrate, runtime, .. } = &self.database;
+        for statement in block.lines().filter(|line| line.starts_with("GRANT")) {
+            let own = statement.replace("'shop_migrate'@", &format!("'{}'@", migrate.name));
+            let own = own.replace("'shop'@", &format!("'{}'@", runtime.name)).replace("shop.", &format!("{name}."));
+            self.database.execute(own.trim_end_matches(';'));
+        }
+    }
+
+    /// Migrates, and grants what the page says, and all that plugins may do on the business's tables.
+    ///
+    /// # Errors
+    /// The migration's.
+    pub async fn ready(&self, tables: &[&str]) -> Result<(), StoreError> {
+        self.documented("CREATE DATABASE");
+        MysqlStore::migrated(&self.settings()).await?;
+        self.documented("CREATE USER 'shop'@'%'");
+        for table in tables {
+            self.database.grant(&format!("SELECT, INSERT, UPDATE, DELETE ON {}.{table}", self.database.name));
+        }
+        Ok(())
+    }
+
+    /// The store as a host's own user opens it.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn open(&self, usage: Use) -> Result<Arc<MysqlStore>, StoreError> {
+        MysqlStore::open(&self.settings(), LANES, usage).await
+    }
+
+    /// The same with another time limit of one call.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn open_impatient(&self, call_time: Duration) -> Result<Arc<MysqlStore>, StoreError> {
+        MysqlStore::open_impatient(&self.settings(), LANES, Use::Command, call_time).await
+    }
+}
+
+const LANES: MysqlLanes = MysqlLanes { lanes: 4, slow_lanes: 2 };
+
+/// The settings for a URL.
+///
+/// # Panics
+/// It is none.
+#[must_use]
+pub fn settings(url: &str) -> Mysql {
+    let ServerUrl { address, password, .. } = ServerUrl::parse(url, ServerKind::Mysql).expect("a URL of the tests");
+    Mysql {
+        address,
+        password: password.map(Secret::Plain),
+        migrate_url: None,
+        tls: Tls { mode: TlsMode::Off, ca_file: None, client: None },
+        lock_wait: Duration::from_secs(1),
+        idle_timeout: Duration::from_secs(30),
+        durability: Durability::Strict,
+    }
+}
