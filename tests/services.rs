@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::{io::Read as _, net::TcpStream, time::Duration};
+
 use oncebox_tests::{
     patience::{PATIENCE, eventually},
     services::{Counts, Kind, MysqlDatabase, PrivateServer, Server, Vhost},
@@ -118,6 +120,19 @@ fn a_killed_mysql_has_what_was_committed_when_it_is_started_again() {
         assert_eq!(database.number(durable), 1);
         own.stop();
     }
+}
+
+#[test]
+fn a_frozen_server_accepts_and_says_nothing_until_it_is_thawed() {
+    let own = PrivateServer::mariadb();
+    own.freeze();
+    let mut stream = TcpStream::connect(own.server.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let mut byte = [0];
+    assert!(stream.read(&mut byte).is_err());
+    own.thaw();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(stream.read(&mut byte).unwrap(), 1);
 }
 
 #[test]

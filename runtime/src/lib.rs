@@ -3,6 +3,7 @@
 //!
 //! `host/road.rs` shows a batch's way from the source to the settlement, `host/unit_of_work.rs` its transaction.
 
+pub mod access;
 pub mod cli;
 pub mod clock;
 pub mod code;

@@ -68,6 +68,32 @@ async fn no_output_of_a_command_or_a_host_holds_the_tenants_secret() {
     store.close().await;
 }
 
+/// A broker with a password in the file, and something wrong or questionable in the same lines.
+fn with_password(more: &str) -> String {
+    format!(
+        "{CONFIG}\n[tenants.shop.connections.mq]\nkind = \"rabbitmq\"\nurl = \"amqp://shop@mq\"\n{more}password = \"hunter2\"\n"
+    )
+}
+
+#[test]
+fn no_output_of_a_command_holds_a_password_of_the_configuration() {
+    for (more, code) in [("", 8), ("ca_file = \"x\"; ", 3), ("tls = \"off\"\nx.", 3), ("url = ", 3)] {
+        let folder = shop_with(&with_password(more));
+        for arguments in [["check", "config"].as_slice(), &["--json", "check", "config"]] {
+            let answer = folder.oncebox_with(arguments, b"");
+            assert_eq!(answer.code, code, "{}{}", answer.stdout, answer.stderr);
+            let shown = answer.stdout + &answer.stderr;
+            assert!(shown.contains("***") && !shown.contains("hunter"), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn a_host_warns_in_its_log_of_a_password_in_the_file_and_does_not_show_it() {
+    let log = shop_with(&with_password("")).run([], "\"started\"").end().1;
+    assert!(log.contains("password stands here in clear text") && !log.contains("hunter"), "{log}");
+}
+
 /// Neither as numbers, nor in hexadecimal, nor as bytes.
 fn hides(shown: &str, secret: &[u8; 32]) {
     let hex: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();

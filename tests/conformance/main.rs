@@ -206,6 +206,9 @@ cases! {
     MySql server_types what_a_column_does_not_take_is_a_data_failure;
     MySql server_types a_column_that_is_gone_blocks_a_statement_that_was_prepared;
     MySql server_types an_event_does_not_see_the_number_that_an_earlier_one_was_given;
+    Common fleet a_boot_lives_until_it_drains_ends_or_is_not_seen;
+    Common fleet a_beat_makes_a_row_that_is_gone_anew;
+    Common fleet a_host_has_one_answer_to_a_deployment_its_newest;
     Sqlite embedded a_second_host_is_refused_and_a_command_beside_it_works;
     Sqlite embedded a_second_host_under_another_name_of_the_file_is_refused;
     Sqlite embedded leases_are_void_when_a_host_starts;

@@ -10,6 +10,7 @@ mod claims;
 mod deployments;
 mod migrate;
 mod rights;
+mod shop;
 
 use bench::Bench;
 
@@ -49,6 +50,7 @@ on_both_servers! {
     deployments one_of_two_hosts_activates;
     deployments two_offers_at_once_leave_one_offered;
     deployments a_large_module_comes_back_and_a_failed_offer_leaves_nothing;
+    shop a_shop_goes_from_an_empty_database_to_applied_events_as_the_documented_users;
     checks a_server_as_the_tests_have_it_is_trusted;
     checks a_table_of_another_engine_is_refused;
 }

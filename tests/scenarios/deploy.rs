@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::support::{ONE, ledger, settled, with_change};
 
 /// The probe in another version, which says so in what it writes.
-fn version(number: u32) -> Vec<u8> {
+pub(crate) fn version(number: u32) -> Vec<u8> {
     let module = with_change(ledger(), "version = \"1.0.0\"", &format!("version = \"{number}.0.0\""));
     with_change(&module, "VALUES (?, ?, ?, ?, 1)", &format!("VALUES (?, ?, ?, ?, {number})"))
 }

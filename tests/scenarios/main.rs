@@ -6,6 +6,7 @@ mod alone;
 mod chain;
 mod crash;
 mod deploy;
+mod fleet;
 mod hostile;
 mod latency;
 mod parked;

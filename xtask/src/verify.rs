@@ -3,6 +3,7 @@
 use crate::{
     licences,
     run::{Failed, Repo, Result, Stopwatch, run},
+    services::{self, Server},
     sum::Sum,
     target,
 };
@@ -14,10 +15,18 @@ struct Step {
     name: &'static str,
     about: &'static str,
     fast: bool,
-    run: fn(&Repo, &mut Sum) -> Result,
+    run: fn(&Repo, &mut Shared) -> Result,
 }
 
-const STEPS: [Step; 8] = [
+/// What the steps of one run leave for each other and for its end.
+#[derive(Default)]
+struct Shared {
+    sum: Sum,
+    /// The servers that were not up before.
+    started: Vec<Server>,
+}
+
+const STEPS: [Step; 9] = [
     Step { name: "fmt", about: "every file is formatted", fast: true, run: fmt },
     Step {
         name: "licences",
@@ -35,6 +44,7 @@ const STEPS: [Step; 8] = [
         run: unit,
     },
     Step { name: "guests", about: "every plugin builds, is packed and can be inspected", fast: false, run: guests },
+    Step { name: "services", about: "the servers of the tests are up", fast: false, run: servers },
     Step { name: "tests", about: "all other tests", fast: false, run: all_tests },
 ];
 
@@ -48,18 +58,22 @@ pub(crate) fn verify(repo: &Repo, args: &[&str]) -> Result {
     }
     let steps = chosen(args)?;
     let watch = Stopwatch::start();
-    let mut sum = Sum::default();
+    let mut shared = Shared::default();
     let mut outcome = Ok(());
     for (number, step) in steps.iter().enumerate() {
         println!("\n== {}/{} {}: {}", number + 1, steps.len(), step.name, step.about);
         let own = Stopwatch::start();
-        outcome = (step.run)(repo, &mut sum).map_err(|failed| named(step, own, failed));
+        outcome = (step.run)(repo, &mut shared).map_err(|failed| named(step, own, failed));
         if outcome.is_err() {
             break;
         }
         println!("== {} done in {own}", step.name);
     }
-    report(&sum);
+    report(&shared.sum);
+    // Nothing is left behind; what was up before stays.
+    if !shared.started.is_empty() {
+        outcome = outcome.and(services::down(repo, &shared.started));
+    }
     if outcome.is_ok() {
         println!("{} steps in {watch}", steps.len());
     }
@@ -100,17 +114,17 @@ fn report(sum: &Sum) {
     }
 }
 
-fn fmt(repo: &Repo, _: &mut Sum) -> Result {
+fn fmt(repo: &Repo, _: &mut Shared) -> Result {
     target::ensure_component(repo, "fmt", "rustfmt")?;
     run(&mut repo.cargo(["fmt", "--all", "--check"]))
 }
 
-fn clippy(repo: &Repo, _: &mut Sum) -> Result {
+fn clippy(repo: &Repo, _: &mut Shared) -> Result {
     target::ensure_component(repo, "clippy", "clippy")?;
     run(&mut repo.cargo(["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }
 
-fn clippy_guests(repo: &Repo, _: &mut Sum) -> Result {
+fn clippy_guests(repo: &Repo, _: &mut Shared) -> Result {
     target::ensure_component(repo, "clippy", "clippy")?;
     target::ensure_wasm(repo)?;
     let mut command = repo.cargo(["clippy", "--locked", "--target", target::WASM]);
@@ -120,18 +134,18 @@ fn clippy_guests(repo: &Repo, _: &mut Sum) -> Result {
     run(command.args(["--", "-D", "warnings"]))
 }
 
-fn docs(repo: &Repo, _: &mut Sum) -> Result {
+fn docs(repo: &Repo, _: &mut Shared) -> Result {
     let mut command = repo.cargo(["doc", "--locked", "--workspace", "--no-deps"]);
     run(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-fn unit(repo: &Repo, sum: &mut Sum) -> Result {
+fn unit(repo: &Repo, shared: &mut Shared) -> Result {
     let mut command = repo.cargo(["test", "--locked", "--no-fail-fast"]);
     command.args(LIGHT.iter().flat_map(|name| ["-p", *name]));
-    sum.run(&mut command)
+    shared.sum.run(&mut command)
 }
 
-fn guests(repo: &Repo, _: &mut Sum) -> Result {
+fn guests(repo: &Repo, _: &mut Shared) -> Result {
     target::ensure_wasm(repo)?;
     let oncebox = repo.build_oncebox()?;
     let out = repo.target_dir()?.join("modules");
@@ -145,11 +159,18 @@ fn guests(repo: &Repo, _: &mut Sum) -> Result {
     Ok(())
 }
 
-fn all_tests(repo: &Repo, sum: &mut Sum) -> Result {
+/// Brings up what is not up; nothing where all are.
+fn servers(repo: &Repo, shared: &mut Shared) -> Result {
+    services::up(repo, &Server::ALL, &mut shared.started)
+}
+
+fn all_tests(repo: &Repo, shared: &mut Shared) -> Result {
+    // Again, for `cargo verify tests` alone.
+    servers(repo, shared)?;
     target::ensure_wasm(repo)?;
     let mut command = repo.cargo(["test", "--locked", "--workspace", "--no-fail-fast"]);
     command.args(LIGHT.iter().flat_map(|name| ["--exclude", *name]));
-    sum.run(&mut command)
+    shared.sum.run(&mut command)
 }
 
 /// The plugins that are crates of the workspace.

@@ -10,6 +10,9 @@ pub mod envelope;
 pub mod failure;
 pub mod failure_code;
 pub mod fingerprint;
+#[cfg(feature = "sql")]
+pub mod fold;
+pub mod hand_over;
 pub mod identify;
 pub mod ids;
 pub mod json;
@@ -18,7 +21,9 @@ pub mod manifest;
 pub mod message;
 pub mod order;
 pub mod prefix;
+pub mod reconnect;
 pub mod retry;
+pub mod rollout;
 pub mod rule;
 #[cfg(feature = "sql")]
 pub mod sql;

@@ -126,6 +126,34 @@ mod tests {
     }
 
     #[test]
+    fn the_operator_overrides_each_part_of_the_rule_by_itself() {
+        let manifest = Manifest::parse(
+            "name = \"h\"\nversion = \"1.0.0\"\ncontract = \"1.0\"\nkey = \"m:{/id}\"\nfingerprint = [\"/m\"]\nordering = \"m:{/o}\"\n",
+            "handler.toml",
+        );
+        let manifest = manifest.unwrap();
+        let rule_with = |own: &str, manifest: &Manifest| {
+            let text = format!(
+                "[tenants.t]\nstore = {{ kind = \"sqlite\", path = \"t.db\" }}\n[tenants.t.handlers.h]\n{own}\n"
+            );
+            let config = config::read(&[("oncebox.toml".to_owned(), text)]).unwrap().0;
+            Rule::of(manifest, &config.tenants["t"].handlers["h"]).unwrap()
+        };
+        for (own, key, fingerprint, ordering) in [
+            ("", "m:{/id}", pointers(&["/m"]), "m:{/o}"),
+            ("key = \"o:{/id}\"", "o:{/id}", pointers(&["/m"]), "m:{/o}"),
+            ("fingerprint = \"payload\"", "m:{/id}", FingerprintSpec::Payload, "m:{/o}"),
+            ("ordering = \"o:{/o}\"", "m:{/id}", pointers(&["/m"]), "o:{/o}"),
+        ] {
+            let rule = Rule::parse(key, &fingerprint, Some(ordering)).unwrap();
+            assert_eq!(rule_with(own, &manifest), rule, "{own}");
+        }
+        let without = Manifest { ordering: None, ..manifest };
+        assert_eq!(rule_with("", &without).ordering(), None);
+        assert_eq!(rule_with("ordering = \"o:{/o}\"", &without).ordering().map(Template::source), Some("o:{/o}"));
+    }
+
+    #[test]
     fn any_change_of_a_rule_changes_its_hash() {
         let payload = FingerprintSpec::Payload;
         let rules = [

@@ -56,10 +56,12 @@ pub(super) enum Command {
     /// Check a module and let it serve a handler.
     ///
     /// The manifest and every statement are held against the tenant's configuration and database, the module is compiled
-    /// in a child process and instantiated once; only then is it stored. A running host loads it within 2 s and serves
-    /// the old one until the new one is ready.
+    /// in a child process and instantiated once; only then is it stored, as an offer. Every live host loads it within 2 s
+    /// and says whether it is ready; when all are, it becomes active, and the old one serves until then. Exits 4 when a
+    /// host refuses it, 6 when one does not answer.
     #[command(after_help = "Examples:\n  oncebox deploy points-award.wasm shop/points-award\n  \
-        oncebox deploy points-award.wasm shop/points-award --new-rule")]
+        oncebox deploy points-award.wasm shop/points-award --new-rule\n  \
+        oncebox deploy points-award.wasm shop/points-award --force")]
     Deploy(DeployArgs),
     /// Make a tenant's tables, or bring them up to date.
     #[command(after_help = "Examples:\n  oncebox migrate\n  oncebox migrate shop")]
@@ -117,6 +119,10 @@ pub(super) enum CheckWhat {
     #[command(after_help = "Examples:\n  oncebox check module points-award.wasm\n  \
         oncebox check module points-award.wasm shop/points-award")]
     Module(CheckModuleArgs),
+    /// Ask each tenant's database whether a host would start on it: version, settings, migrations, rights. Exits 8 when it
+    /// would, with warnings; else as the host would.
+    #[command(after_help = "Examples:\n  oncebox check store\n  oncebox check store shop")]
+    Store(TenantArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -139,9 +145,13 @@ pub(super) struct DeployArgs {
     /// fact whose key is made anew is not recognised as a duplicate of one applied under the old rule.
     #[arg(long)]
     pub(super) new_rule: bool,
-    /// Do not wait until a running host serves it.
+    /// Do not wait for the live hosts' answers: it becomes active by itself when all are ready.
     #[arg(long)]
     pub(super) no_wait: bool,
+    /// Let it serve although some live hosts refuse it or do not answer, if at least one is ready. A host that refuses it
+    /// takes nothing for the handler any more and says so in /readyz.
+    #[arg(long, conflicts_with = "no_wait")]
+    pub(super) force: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -1,6 +1,9 @@
 //! `oncebox check config` and `oncebox check module`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use oncebox_core::{
     manifest::Manifest,
@@ -9,7 +12,7 @@ use oncebox_core::{
 use serde_json::json;
 
 use super::{
-    args::{CheckArgs, CheckModuleArgs, CheckWhat},
+    args::{CheckArgs, CheckModuleArgs, CheckWhat, TenantArgs},
     build::read,
     deploy,
     failed::{Failed, Wrong},
@@ -26,6 +29,7 @@ pub(super) async fn check(output: Output, config: &Path, args: CheckArgs) -> Res
     match args.what {
         CheckWhat::Config => check_config(output, config),
         CheckWhat::Module(args) => check_module(output, config, &args).await,
+        CheckWhat::Store(args) => check_store(output, config, &args).await,
     }
 }
 
@@ -48,6 +52,40 @@ fn check_config(output: Output, config: &Path) -> Result<Exit, Failed> {
         },
     );
     Ok(if warnings.is_empty() { Exit::Done } else { Exit::Findings })
+}
+
+async fn check_store(output: Output, config: &Path, args: &TenantArgs) -> Result<Exit, Failed> {
+    let opened = Opened::read(config)?;
+    let mut asked = Vec::new();
+    for (name, tenant) in opened.tenants(args.tenant.as_deref())? {
+        asked.push((name, opened.store_warnings(name, tenant).await));
+    }
+    output.answer(
+        || {
+            let told = |answer: &Result<Vec<String>, Failed>| match answer {
+                Ok(warnings) => json!({ "starts": true, "warnings": warnings }),
+                Err(failed) => json!({ "starts": false, "code": failed.code, "message": failed.message }),
+            };
+            json!({ "tenants": asked.iter().map(|(name, answer)| (*name, told(answer))).collect::<BTreeMap<_, _>>() })
+        },
+        || {
+            let told = |(name, answer): &(&str, Result<Vec<String>, Failed>)| match answer {
+                Ok(warnings) => {
+                    let warnings: String = warnings.iter().map(|warning| format!("\n  warning: {warning}")).collect();
+                    format!("{name}: a host would start on its database{warnings}\n")
+                }
+                Err(failed) => format!("{name}: a host would not start on its database\n  {}\n", failed.human()),
+            };
+            asked.iter().map(told).collect()
+        },
+    );
+    let first = asked.iter().find_map(|(_, answer)| answer.as_ref().err());
+    let warned = asked.iter().any(|(_, answer)| answer.as_ref().is_ok_and(|warnings| !warnings.is_empty()));
+    Ok(match first {
+        Some(failed) => failed.exit,
+        None if warned => Exit::Findings,
+        None => Exit::Done,
+    })
 }
 
 async fn check_module(output: Output, config: &Path, args: &CheckModuleArgs) -> Result<Exit, Failed> {

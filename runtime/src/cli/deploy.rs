@@ -1,8 +1,8 @@
 //! `oncebox deploy`.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc};
 
-use oncebox_core::rule::Rule;
+use oncebox_core::{rollout::Rollout, rule::Rule};
 use serde_json::json;
 
 use super::{
@@ -11,6 +11,7 @@ use super::{
     failed::{Failed, Wrong},
     open::Opened,
     output::Output,
+    rollout::{Offer, json as hosts, line},
 };
 use crate::{
     clock::shown,
@@ -18,13 +19,8 @@ use crate::{
     host::admission::{AdmissionError, Admitted, Place, admit},
     module,
     plugin::{Engine, EngineLimits, Module},
-    store::{Deployment, DeploymentOffer, DeploymentState, Store, StoreError, Use},
+    store::{Deployment, DeploymentOffer, DeploymentState, Store, Use},
 };
-
-/// How long `deploy` waits for a running host.
-const WAIT: Duration = Duration::from_secs(10);
-/// How often it looks.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// A module that may serve its handler.
 pub(super) struct Checked {
@@ -55,12 +51,21 @@ pub(super) async fn deploy(output: Output, config: &Path, args: &DeployArgs) -> 
         manifest_text: &manifest_text,
         rule: &checked.admitted.rule,
         actor: &actor(),
-        action: if changed { "deploy --new-rule" } else { "deploy" },
+        action: match (changed, args.force) {
+            (false, false) => "deploy",
+            (true, false) => "deploy --new-rule",
+            (false, true) => "deploy --force",
+            (true, true) => "deploy --new-rule --force",
+        },
     };
-    let offered = store.deployment_offer(offer).await?;
-    let deployment =
-        if args.no_wait || !store.host_is_live().await? { offered } else { served(store.as_ref(), offered).await? };
-    print(output, &args.place, &deployment);
+    let deployment = store.deployment_offer(offer).await?;
+    let (deployment, rollout) = if args.no_wait || !store.host_is_live().await? {
+        (deployment, Rollout::default())
+    } else {
+        let (place, store, boot_timeout) = (&args.place, store.as_ref(), opened.config.host.boot_timeout);
+        Offer { output, place, store, deployment, boot_timeout, force: args.force }.rolled_out().await?
+    };
+    print(output, &args.place, &deployment, &rollout);
     Ok(Exit::Done)
 }
 
@@ -101,35 +106,7 @@ fn rule_changed(place: &Pair, old: Option<&Rule>, new: &Rule) -> Failed {
     Failed::new(Wrong::Rule, message)
 }
 
-/// Waits until the running host serves the deployment, or has refused it.
-async fn served(store: &dyn Store, offered: Deployment) -> Result<Deployment, Failed> {
-    let look = async {
-        loop {
-            let now = store.deployment_read(offered.id).await?;
-            match now {
-                Some(now) if now.state == DeploymentState::Offered => tokio::time::sleep(LOOK).await,
-                Some(now) => return Ok::<_, StoreError>(now),
-                None => return Ok(offered.clone()),
-            }
-        }
-    };
-    let Ok(now) = tokio::time::timeout(WAIT, look).await else { return Ok(offered.clone()) };
-    let now = now?;
-    match now.state {
-        DeploymentState::Refused => {
-            let reason = now.reason.unwrap_or_default();
-            let message = format!("the running host refuses deployment {}; the old one serves on: {reason}", now.id);
-            Err(Failed::new(Wrong::RefusedByHost, message))
-        }
-        DeploymentState::Replaced => {
-            let message = format!("deployment {} was overtaken by a newer one", now.id);
-            Err(Failed::new(Wrong::Overtaken, message))
-        }
-        DeploymentState::Offered | DeploymentState::Active => Ok(now),
-    }
-}
-
-fn print(output: Output, place: &Pair, deployment: &Deployment) {
+fn print(output: Output, place: &Pair, deployment: &Deployment, rollout: &Rollout) {
     output.answer(
         || {
             json!({
@@ -140,6 +117,7 @@ fn print(output: Output, place: &Pair, deployment: &Deployment) {
                 "module": deployment.digest.to_string(),
                 "created_at": shown(deployment.created_us),
                 "active_from": deployment.active_from_us.map(shown),
+                "hosts": hosts(rollout),
             })
         },
         || {
@@ -149,8 +127,13 @@ fn print(output: Output, place: &Pair, deployment: &Deployment) {
                 DeploymentState::Replaced => "replaced",
                 DeploymentState::Refused => "refused",
             };
+            // Of a single host there is nothing more to tell.
+            let on = match (rollout.ready.len(), rollout.refusing.len() + rollout.awaited.len()) {
+                (0 | 1, 0) => String::new(),
+                _ => format!(" ({})", line(rollout)),
+            };
             format!(
-                "{place}: deployment {} of {}, sha256:{}: {state}",
+                "{place}: deployment {} of {}, sha256:{}: {state}{on}",
                 deployment.id, deployment.version, deployment.digest
             )
         },

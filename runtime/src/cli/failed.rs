@@ -49,6 +49,10 @@ pub enum Wrong {
     Rule,
     /// The running host's word.
     RefusedByHost,
+    /// The word of some live hosts, while others are ready.
+    RefusedBySome,
+    /// Live hosts without an answer.
+    HostsAwaited,
     /// A newer deployment.
     Overtaken,
     /// `host.listen`.
@@ -101,8 +105,14 @@ codes! { Wrong {
         "the module makes another key, fingerprint or ordering than the handler is bound to; nothing was stored"
         "keep the rule, or say `--new-rule`, whose help tells what that does to dedup"
     RefusedByHost "refused-by-host" Refused
-        "the running host refuses the deployment; the old one serves on"
+        "every live host refuses the deployment; the old one serves on"
         "mend the reason that the message gives, and deploy again"
+    RefusedBySome "refused-by-some" Refused
+        "some live hosts refuse the deployment, others are ready; it stays offered and the old one serves on"
+        "mend the reason on the hosts that the message names, or deploy with `--force`"
+    HostsAwaited "hosts-awaited" Away
+        "a live host has not answered the offered deployment in time; it stays offered and the old one serves on"
+        "see the log of the hosts that the message names; it becomes active by itself when all are ready"
     Overtaken "overtaken" Changed
         "a newer deployment of the same handler came first"
         "see whose it was, and deploy again if yours is meant"
@@ -122,7 +132,11 @@ pub(super) struct Failed {
     pub(super) code: &'static str,
     /// What, where, how to mend.
     pub(super) message: String,
+    /// The database is away, and may come back by itself.
+    pub(super) is_away: bool,
     details: Details,
+    /// The database is there, and empty.
+    has_no_tables: bool,
 }
 
 /// What a message stands above.
@@ -137,7 +151,14 @@ enum Details {
 
 impl Failed {
     pub(super) fn new(wrong: Wrong, message: impl Into<String>) -> Self {
-        Self { exit: wrong.exit(), code: wrong.code(), message: message.into(), details: Details::None }
+        Self {
+            exit: wrong.exit(),
+            code: wrong.code(),
+            message: message.into(),
+            is_away: false,
+            details: Details::None,
+            has_no_tables: false,
+        }
     }
 
     /// The configuration is wrong.
@@ -159,7 +180,12 @@ impl Failed {
 
     fn manifest(exit: Exit, code: &'static str, errors: TextErrors) -> Self {
         let message = format!("the manifest has {}; mend handler.toml and run `oncebox build`", counted(&errors));
-        Self { exit, code, message, details: Details::Texts(errors) }
+        Self { exit, code, message, is_away: false, details: Details::Texts(errors), has_no_tables: false }
+    }
+
+    /// Whether nobody has made the tenant's store or its tables yet.
+    pub(super) fn is_store_missing(&self) -> bool {
+        self.code == Wrong::StoreMissing.code() || self.has_no_tables
     }
 
     /// Says first what was done before.
@@ -216,7 +242,9 @@ fn counted(errors: &TextErrors) -> String {
 
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
-        Self { exit: error.exit(), code: error.code(), message: error.to_string(), details: Details::None }
+        let has_no_tables = matches!(error, StoreError::Migration { found: 0, .. });
+        let (exit, code, is_away, message) = (error.exit(), error.code(), error.is_away(), error.to_string());
+        Self { exit, code, message, is_away, details: Details::None, has_no_tables }
     }
 }
 
@@ -224,7 +252,7 @@ impl From<PluginError> for Failed {
     fn from(error: PluginError) -> Self {
         let (exit, code, message) = (error.exit(), error.code(), error.to_string());
         let PluginError::ManifestInvalid(errors) = error else {
-            return Self { exit, code, message, details: Details::None };
+            return Self { exit, code, message, is_away: false, details: Details::None, has_no_tables: false };
         };
         Self::manifest(exit, code, errors)
     }
@@ -234,7 +262,7 @@ impl From<ModuleError> for Failed {
     fn from(error: ModuleError) -> Self {
         let (exit, code, message) = (error.exit(), error.code(), error.to_string());
         let ModuleError::Manifest(errors) = error else {
-            return Self { exit, code, message, details: Details::None };
+            return Self { exit, code, message, is_away: false, details: Details::None, has_no_tables: false };
         };
         Self::manifest(exit, code, errors)
     }

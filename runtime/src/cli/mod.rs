@@ -1,6 +1,7 @@
 //! The command line: one file a command; arguments in `args.rs`, failures and exit codes in `failed.rs`.
 
 mod args;
+mod arrivals;
 mod build;
 mod check;
 mod dead;
@@ -10,6 +11,7 @@ mod logs;
 mod migrate;
 mod open;
 mod output;
+mod rollout;
 mod run;
 mod send;
 mod tally;

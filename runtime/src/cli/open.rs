@@ -11,7 +11,7 @@ use super::{
     args::Pair,
     failed::{Failed, Wrong},
 };
-use crate::store::{Store, Use};
+use crate::store::{Migrated, Store, Use};
 
 /// A configuration and the folder that its paths start from.
 #[derive(Debug)]
@@ -103,15 +103,41 @@ impl Opened {
         &self,
         only: Option<&str>,
     ) -> Result<Vec<(&str, &config::Tenant, Arc<dyn Store>)>, Failed> {
-        let mut stores = Vec::new();
-        let tenants = self.tenants(only)?;
-        let some_made = tenants.iter().any(|(_, tenant)| self.made(tenant).is_some());
-        for (name, tenant) in tenants {
-            if self.made(tenant).is_some() || !some_made {
-                stores.push((name, tenant, self.store_made(name, tenant).await?));
+        let (mut stores, mut missing) = (Vec::new(), None);
+        for (name, tenant) in self.tenants(only)? {
+            match self.store_made(name, tenant).await {
+                Ok(store) => stores.push((name, tenant, store)),
+                Err(failed) if failed.is_store_missing() => drop(missing.get_or_insert(failed)),
+                Err(failed) => return Err(failed),
             }
         }
-        Ok(stores)
+        match missing {
+            Some(failed) if stores.is_empty() => Err(failed),
+            Some(_) | None => Ok(stores),
+        }
+    }
+
+    /// Brings a tenant's tables up to date, on a server as the user of `migrate_url`.
+    pub(super) async fn migrated(&self, name: &str, tenant: &config::Tenant) -> Result<Migrated, Failed> {
+        let migrated = match &tenant.store {
+            config::Store::Sqlite { .. } => {
+                let store = self.store(name, tenant, Use::Command).await?;
+                let to = store.migrate().await?;
+                return Ok(Migrated { from: to, to, is_procedure_made: false, missing: None });
+            }
+            config::Store::Mysql(own) => migrate_mysql(own).await,
+        };
+        migrated.map_err(|failed| failed.after(&format!("tenant `{name}`: ")))
+    }
+
+    /// What a host would warn of when it opens a tenant's store; why it would not, as an error.
+    pub(super) async fn store_warnings(&self, name: &str, tenant: &config::Tenant) -> Result<Vec<String>, Failed> {
+        match &tenant.store {
+            config::Store::Sqlite { .. } => self.store_made(name, tenant).await.map(|_| Vec::new()),
+            config::Store::Mysql(own) => {
+                mysql_warnings(own).await.map_err(|failed| failed.after(&format!("tenant `{name}`: ")))
+            }
+        }
     }
 
     /// Opens a tenant's store to check something against it; one that is not there is made in the scratch folder.
@@ -152,7 +178,7 @@ impl Opened {
     ) -> Result<Arc<dyn Store>, Failed> {
         let opened = match &tenant.store {
             config::Store::Sqlite { .. } => embedded(path, self.schema(tenant)?.as_deref(), usage).await,
-            config::Store::Mysql(own) => mysql(own).await,
+            config::Store::Mysql(own) => mysql(own, tenant, usage).await,
         };
         opened.map_err(|failed| failed.after(&format!("tenant `{name}`: ")))
     }
@@ -169,10 +195,38 @@ async fn embedded(_path: &Path, _schema: Option<&str>, _usage: Use) -> Result<Ar
     Err(lacking("store kind \"sqlite\"", "embedded"))
 }
 
-#[expect(clippy::unused_async, reason = "opening waits for the server")]
-async fn mysql(own: &config::Mysql) -> Result<Arc<dyn Store>, Failed> {
-    let message = format!("a store of kind \"mysql\" cannot be opened by this oncebox ({})", own.address);
-    Err(Failed::new(Wrong::Config, message))
+#[cfg(feature = "mysql")]
+async fn mysql(own: &config::Mysql, tenant: &config::Tenant, usage: Use) -> Result<Arc<dyn Store>, Failed> {
+    let lanes = crate::store::mysql::MysqlLanes { lanes: tenant.lanes, slow_lanes: tenant.slow_lanes };
+    Ok(crate::store::mysql::MysqlStore::open(own, lanes, usage).await?)
+}
+
+#[cfg(feature = "mysql")]
+async fn migrate_mysql(own: &config::Mysql) -> Result<Migrated, Failed> {
+    Ok(crate::store::mysql::MysqlStore::migrated(own).await?)
+}
+
+#[cfg(feature = "mysql")]
+async fn mysql_warnings(own: &config::Mysql) -> Result<Vec<String>, Failed> {
+    Ok(crate::store::mysql::MysqlStore::warnings(own).await?)
+}
+
+#[cfg(not(feature = "mysql"))]
+#[expect(clippy::unused_async, reason = "the same call with the feature waits for the server")]
+async fn mysql(_own: &config::Mysql, _tenant: &config::Tenant, _usage: Use) -> Result<Arc<dyn Store>, Failed> {
+    Err(lacking("store kind \"mysql\"", "mysql"))
+}
+
+#[cfg(not(feature = "mysql"))]
+#[expect(clippy::unused_async, reason = "the same call with the feature waits for the server")]
+async fn migrate_mysql(_own: &config::Mysql) -> Result<Migrated, Failed> {
+    Err(lacking("store kind \"mysql\"", "mysql"))
+}
+
+#[cfg(not(feature = "mysql"))]
+#[expect(clippy::unused_async, reason = "the same call with the feature waits for the server")]
+async fn mysql_warnings(_own: &config::Mysql) -> Result<Vec<String>, Failed> {
+    Err(lacking("store kind \"mysql\"", "mysql"))
 }
 
 /// A source whose feature was left out of the build would never bring a message.

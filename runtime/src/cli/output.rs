@@ -18,6 +18,13 @@ impl Output {
             println!("{}", human.trim_end());
         }
     }
+
+    /// Tells people on standard error what is waited for; programs wait for the answer.
+    pub(super) fn progress(self, human: impl FnOnce() -> String) {
+        if !self.json {
+            eprintln!("{}", human());
+        }
+    }
 }
 
 /// Bytes for people: as text where they are, without control characters.

@@ -1,26 +1,23 @@
 //! `oncebox run`.
 
-use std::{future::pending, path::Path, time::Duration};
+use std::{path::Path, sync::Arc};
 
-use oncebox_core::{config, text::TextError};
+use oncebox_core::text::TextError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
+    arrivals::Arrivals,
     failed::{Failed, Wrong},
     logs,
     open::Opened,
 };
 use crate::{
     code::Exit,
-    host::{Ended, Health, Host, OpenTenant},
-    store::Use,
+    host::{Ended, Host},
 };
 
-/// Between two tries to open the database of a tenant that is not served.
-const TRY_AGAIN: Duration = Duration::from_secs(5);
-
 pub(super) async fn run(config: &Path, json: bool) -> Result<Exit, Failed> {
-    let opened = Opened::read(config)?;
+    let opened = Arc::new(Opened::read(config)?);
     let form = logs::begin(opened.config.host.log, json);
     for warning in &opened.warnings {
         let TextError { file, line, message, help, .. } = &warning.0;
@@ -36,15 +33,20 @@ pub(super) async fn run(config: &Path, json: bool) -> Result<Exit, Failed> {
     }
 }
 
-async fn serve(opened: &Opened) -> Result<Exit, Failed> {
+async fn serve(opened: &Arc<Opened>) -> Result<Exit, Failed> {
     let mut signals = Signals::new()?;
     let data_dir = opened.data_dir()?;
-    let (tenants, mut absent) = Absent::begin(opened).await?;
+    let (tenants, mut arrivals) = Arrivals::begin(opened).await?;
+    let mut has_begun = !tenants.is_empty() || opened.config.tenants.is_empty();
     let mut host = Host::start(opened.config.host.clone(), &data_dir, tenants).await?;
-    absent.tell(host.health());
-    let listening = host.listening().map(|address| address.to_string());
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), listening, "started");
     let health = host.health().clone();
+    arrivals.tell_awaited(&health);
+    arrivals.tell(&health);
+    let listening = host.listening().map(|address| address.to_string());
+    let started = || tracing::info!(version = env!("CARGO_PKG_VERSION"), listening, "started");
+    if has_begun {
+        started();
+    }
     let mut ready = health.ready();
     loop {
         tokio::select! {
@@ -53,14 +55,20 @@ async fn serve(opened: &Opened) -> Result<Exit, Failed> {
                 tracing::error!(why, "stopping: this is a bug");
                 return Err(Failed::new(Wrong::Bug, why));
             }
-            tenant = absent.next(&health) => {
-                let name = tenant.name.clone();
-                match host.add(tenant).await {
-                    Ok(()) => {
-                        tracing::info!(tenant = name, "is served now");
-                        health.mended(&reason(&name));
+            arrived = arrivals.next(&health) => {
+                if let Some(tenant) = arrived? {
+                    let name = tenant.name.clone();
+                    match host.add(tenant).await {
+                        Ok(()) => {
+                            tracing::info!(tenant = name, "is served now");
+                            arrivals.served(&name, &health);
+                        }
+                        Err(error) => arrivals.failed(&name, error.into(), &health)?,
                     }
-                    Err(error) => absent.put_back(&name, error.into()),
+                }
+                // Not before: what ends the start shall not stand behind a word that it has succeeded.
+                if !std::mem::replace(&mut has_begun, true) {
+                    started();
                 }
             }
             Ok(()) = ready.changed() => {
@@ -85,67 +93,6 @@ async fn stop(host: Host, signals: &mut Signals) -> Result<Exit, Failed> {
             Ok(Exit::SecondSignal)
         }
     }
-}
-
-/// Tenants whose database could not be opened: tried again while the others work.
-struct Absent<'a> {
-    opened: &'a Opened,
-    tenants: Vec<(&'a str, &'a config::Tenant, Failed)>,
-}
-
-impl<'a> Absent<'a> {
-    /// Opens what can be opened; a host without any tenant does not start.
-    async fn begin(opened: &'a Opened) -> Result<(Vec<OpenTenant>, Self), Failed> {
-        let (mut open, mut absent) = (Vec::new(), Vec::new());
-        for (name, settings) in opened.tenants(None)? {
-            match opened.store(name, settings, Use::Host).await {
-                Ok(store) => open.push(OpenTenant { name: name.to_owned(), settings: settings.clone(), store }),
-                Err(failed) => absent.push((name, settings, failed)),
-            }
-        }
-        if open.is_empty() && !absent.is_empty() {
-            return Err(absent.swap_remove(0).2);
-        }
-        Ok((open, Self { opened, tenants: absent }))
-    }
-
-    fn tell(&self, health: &Health) {
-        for (name, _, failed) in &self.tenants {
-            if health.missing(reason(name), &failed.message) {
-                tracing::error!(tenant = name, code = failed.code, error = failed.message, "is not served");
-            }
-        }
-    }
-
-    fn put_back(&mut self, name: &str, failed: Failed) {
-        let known = self.opened.config.tenants.get_key_value(name);
-        self.tenants.extend(known.map(|(name, settings)| (name.as_str(), settings, failed)));
-    }
-
-    /// Waits for the next one that can be opened. Nothing is lost when this is not waited for to its end.
-    async fn next(&mut self, health: &Health) -> OpenTenant {
-        if self.tenants.is_empty() {
-            return pending().await;
-        }
-        loop {
-            tokio::time::sleep(TRY_AGAIN).await;
-            for at in 0..self.tenants.len() {
-                match self.opened.store(self.tenants[at].0, self.tenants[at].1, Use::Host).await {
-                    Ok(store) => {
-                        let (name, settings, _) = self.tenants.swap_remove(at);
-                        return OpenTenant { name: name.to_owned(), settings: settings.clone(), store };
-                    }
-                    Err(failed) => self.tenants[at].2 = failed,
-                }
-            }
-            self.tell(health);
-        }
-    }
-}
-
-/// The tenant's name as a reason of [`Health`].
-fn reason(tenant: &str) -> String {
-    format!("tenant {tenant}")
 }
 
 struct Signals {

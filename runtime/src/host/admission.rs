@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use oncebox_core::{
     config::{self, HostLimits, common_type},
+    fold,
     manifest::{Manifest, RowExpectation},
     retry::RetryPolicy,
     rule::Rule,
@@ -82,10 +83,10 @@ impl std::error::Error for Refused {}
 /// The checks of a module against the configuration; those of its texts are the SQL gate's [`sql::Rule`].
 #[derive(Debug, Clone, Copy)]
 pub enum Check {
-    /// What this oncebox does not do yet.
-    Ordering,
     /// The rule, overrides included.
     BadRule,
+    /// Sources that cannot keep the order that the rule asks for.
+    Ordering,
     /// Routes.
     EventTypes,
     /// Values for the plugin.
@@ -101,12 +102,12 @@ pub enum Check {
 }
 
 codes! { Check {
-    Ordering "ordering" Refused
-        "the manifest asks for an order that this oncebox does not keep yet"
-        "remove the key; a version guard in the SQL keeps older facts from overwriting newer ones"
     BadRule "bad-rule" Refused
         "key, fingerprint or ordering key cannot be made as the manifest or the override says"
         "mend the template in handler.toml, or the override in the handler's configuration"
+    Ordering "ordering" Refused
+        "the handler asks for order, and a source of its events cannot keep one"
+        "take its events from a queue with a single active consumer, or remove `ordering`"
     EventTypes "event-types" Refused
         "a route gives the handler event types that the module does not take"
         "mend the route, or event_types in the manifest"
@@ -147,7 +148,6 @@ const MEMORY_BYTES: u64 = 16 << 20;
 /// [`AdmissionError::Refused`] with all reasons; [`AdmissionError::Store`] when the database could not be asked.
 pub async fn admit(place: Place<'_>, manifest: &Manifest, store: &dyn Store) -> Result<Admitted, AdmissionError> {
     let mut reasons = Vec::new();
-    ordering(manifest, &mut reasons);
     routes(place, manifest, &mut reasons);
     let config = values(place, manifest, &mut reasons);
     let destinations = destinations(place, manifest, &mut reasons);
@@ -158,6 +158,9 @@ pub async fn admit(place: Place<'_>, manifest: &Manifest, store: &dyn Store) -> 
             code: Check::BadRule.code(),
             message: format!("{error} (in the manifest, or overridden in {})", place.section()),
         });
+    }
+    if rule.as_ref().is_ok_and(|rule| rule.ordering().is_some()) {
+        reasons.extend(without_order(place.tenant, place.name));
     }
     let tables: Vec<&str> = manifest.tables.keys().map(String::as_str).collect();
     for (table, clause) in store.unfit_tables(&tables).await? {
@@ -183,16 +186,26 @@ impl Place<'_> {
     }
 }
 
-fn ordering(manifest: &Manifest, reasons: &mut Vec<Reason>) {
-    if let Some(ordering) = &manifest.ordering {
-        reasons.push(Reason {
-            code: Check::Ordering.code(),
-            message: format!(
-                "ordering = \"{ordering}\": this oncebox does not enforce an order yet, so it does not promise one; \
-                 remove the key (a version guard in the SQL keeps older facts from overwriting newer ones)"
-            ),
-        });
-    }
+/// Sources of the handler that give out what comes to several hosts at once: none of them knows what another one has.
+/// That a queue of RabbitMQ has one consumer at a time is looked at when it is consumed.
+fn without_order(tenant: &config::Tenant, handler: &str) -> Option<Reason> {
+    let on_a_server = match tenant.store {
+        config::Store::Mysql(_) => true,
+        config::Store::Sqlite { .. } => false,
+    };
+    let is_local = |name: &&str| {
+        tenant.sources.get(*name).is_some_and(|source| match source.kind {
+            config::SourceKind::Local => true,
+            config::SourceKind::Rabbitmq(_) => false,
+        })
+    };
+    let routes = tenant.routes.iter().filter(|route| route.handlers.iter().any(|name| name == handler));
+    let source = routes.map(|route| route.source.as_str()).find(is_local).filter(|_| on_a_server)?;
+    let message = format!(
+        "the handler asks for order (`ordering`), and source `{source}` of kind \"local\" keeps none on a server, where \
+         several hosts take from it: give it its events from a queue with a single active consumer, or remove `ordering`"
+    );
+    Some(Reason { code: Check::Ordering.code(), message })
 }
 
 fn routes(place: Place<'_>, manifest: &Manifest, reasons: &mut Vec<Reason>) {
@@ -347,10 +360,10 @@ fn statements(
     let mut gate = |what: &str, sql: &str, params: usize, purpose: Purpose| {
         let declared = Declared { tables: &manifest.tables, params, purpose };
         match sql::check(sql, dialect, &declared, &operator, catalogue) {
-            Ok(accepted) => accepted.last_insert_id,
+            Ok(accepted) => Some(accepted),
             Err(refusal) => {
                 reasons.push(Reason { code: refusal.rule.code(), message: format!("{what}: {refusal}") });
-                false
+                None
             }
         }
     };
@@ -358,13 +371,14 @@ fn statements(
         let sql = text(dialect, &statement.sql, statement.sqlite.as_deref());
         let rows: RowExpectation = statement.rows;
         let purpose = Purpose::Statement { rows };
-        let last_insert_id = gate(&format!("[statements.{name}]"), sql, statement.params.len(), purpose);
+        let accepted = gate(&format!("[statements.{name}]"), sql, statement.params.len(), purpose);
         let ready = ReadyStatement {
             sql: sql.into(),
-            last_insert_id,
+            last_insert_id: accepted.as_ref().is_some_and(|accepted| accepted.last_insert_id),
             rows,
             mismatch: statement.mismatch.clone(),
             errors: statement.errors.clone(),
+            fold: accepted.map(|accepted| fold::facts(&accepted, rows, catalogue)).unwrap_or_default(),
         };
         (name.clone(), ready)
     });
@@ -372,10 +386,10 @@ fn statements(
     let queries = manifest.queries.iter().map(|(name, query)| {
         let sql = text(dialect, &query.sql, query.sqlite.as_deref());
         let purpose = Purpose::Query { lock: query.lock };
-        let last_insert_id = gate(&format!("[queries.{name}]"), sql, query.params.len(), purpose);
+        let accepted = gate(&format!("[queries.{name}]"), sql, query.params.len(), purpose);
         let ready = ReadyQuery {
             sql: sql.into(),
-            last_insert_id,
+            last_insert_id: accepted.as_ref().is_some_and(|accepted| accepted.last_insert_id),
             rows_max: query.rows_max,
             bytes_max: query.bytes_max,
             integers: query.integers,
@@ -414,4 +428,36 @@ async fn prepared(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tenant(store: &str, source: &str) -> config::Tenant {
+        let text = format!(
+            "[tenants.t.store]\n{store}\n[tenants.t.sources.in]\n{source}\n[[tenants.t.routes]]\nsource = \"in\"\n\
+             handlers = [\"a\"]\n[tenants.t.handlers.a]\n[tenants.t.handlers.b]\n\
+             [tenants.t.connections.mq]\nkind = \"rabbitmq\"\nurl = \"amqp://u@h\"\n"
+        );
+        let (mut config, _) = config::read(&[("oncebox.toml".into(), text)]).unwrap();
+        config.tenants.remove("t").unwrap()
+    }
+
+    #[test]
+    fn order_is_asked_only_of_sources_that_one_consumer_at_a_time_takes_from() {
+        let (sqlite, mysql) =
+            ("kind = \"sqlite\"\npath = \"t.db\"", "kind = \"mysql\"\nurl = \"mysql://u@localhost/d\"");
+        let (local, queue) = ("kind = \"local\"", "kind = \"rabbitmq\"\nconnection = \"mq\"\nqueue = \"q\"");
+        for (store, source, handler, refused) in [
+            (sqlite, local, "a", false),
+            (sqlite, queue, "a", false),
+            (mysql, queue, "a", false),
+            (mysql, local, "a", true),
+            (mysql, local, "b", false),
+        ] {
+            let reason = without_order(&tenant(store, source), handler);
+            assert_eq!(reason.is_some(), refused, "{store} {source} {handler}");
+        }
+    }
 }

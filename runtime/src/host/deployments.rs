@@ -1,18 +1,30 @@
-//! Follows the deployments of a tenant: loads what was offered, lets it serve when it is ready, the old one until then.
+//! Follows the deployments of a tenant: answers what is offered, lets serve what is active, the old one until then.
+//!
+//! An offer becomes active when every live host is ready (`oncebox_core::rollout` decides); whichever host sees that
+//! writes it down, and each switches when it sees it. How one is made ready is in `prepare.rs`.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use oncebox_core::ids::ModuleDigest;
+use oncebox_core::{
+    retry::BLOCKED_DELAY,
+    rollout::{Rollout, Step},
+};
 use tokio::sync::watch;
 
 use super::{
-    admission::{AdmissionError, Place, admit},
+    admission::AdmissionError,
     handler::{Deployed, Handler},
+    prepare::{Preparer, Unready},
+    rollout::rollout,
     tenant::Tenant,
 };
 use crate::{
-    plugin::{Engine, Module, PluginError},
-    store::{Deployment, DeploymentId, DeploymentState, StoreError},
+    clock,
+    store::{Deployment, DeploymentId, DeploymentState, HandlerId, StoreError},
 };
 
 /// The longest time between two looks; a sign that the database has changed makes it sooner.
@@ -23,33 +35,44 @@ const LOOK_AT_MOST: Duration = Duration::from_millis(200);
 /// Follows the deployments of one tenant.
 pub(super) struct Deployments {
     tenant: Arc<Tenant>,
-    engine: Arc<Engine>,
-    cache_dir: PathBuf,
-    /// Modules in use, so that handlers that share one load it once.
-    modules: BTreeMap<ModuleDigest, std::sync::Weak<Module>>,
-    /// Deployments that could not be served, so that each is tried and logged once per schema version.
-    failed: BTreeMap<DeploymentId, i64>,
+    preparer: Preparer,
+    boot_timeout: Duration,
+    /// What this host thinks of the offered and active ones: found out, logged and answered once per schema version.
+    tried: BTreeMap<DeploymentId, Tried>,
+    /// How far the offers are that nobody could decide yet.
+    waiting: BTreeMap<DeploymentId, Rollout>,
     schema_version: Option<i64>,
+    /// When a handler that is blocked was last held against the gate.
+    checked: BTreeMap<HandlerId, Instant>,
 }
 
-/// Why a deployment does not serve.
-#[derive(Debug, thiserror::Error)]
-enum Unready {
-    #[error(transparent)]
-    Plugin(#[from] PluginError),
-    #[error(transparent)]
-    Admission(#[from] AdmissionError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("module {0} is not in the tenant's tables")]
-    NoModule(ModuleDigest),
+/// What became of an attempt to make a deployment ready.
+struct Tried {
+    version: i64,
+    outcome: Result<Arc<Deployed>, Refused>,
+    answered: bool,
+}
+
+#[derive(Clone)]
+struct Refused {
+    reason: String,
+    /// A table that is missing now may be made: then it is tried again.
+    is_mendable: bool,
 }
 
 impl Deployments {
-    /// For a tenant; `cache_dir` holds compiled modules.
+    /// For a tenant; a host that was not seen for `boot_timeout` is not waited for.
     #[must_use]
-    pub(super) fn new(tenant: Arc<Tenant>, engine: Arc<Engine>, cache_dir: PathBuf) -> Self {
-        Self { tenant, engine, cache_dir, modules: BTreeMap::new(), failed: BTreeMap::new(), schema_version: None }
+    pub(super) fn new(tenant: Arc<Tenant>, preparer: Preparer, boot_timeout: Duration) -> Self {
+        Self {
+            tenant,
+            preparer,
+            boot_timeout,
+            tried: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            schema_version: None,
+            checked: BTreeMap::new(),
+        }
     }
 
     /// Looks until the host stops.
@@ -76,135 +99,227 @@ impl Deployments {
     /// One look at the tables.
     async fn look(&mut self) -> Result<(), StoreError> {
         let version = self.tenant.store.schema_version().await?;
-        let schema_changed = self.schema_version.replace(version).is_some_and(|old| old != version);
-        let deployments = self.tenant.store.deployments().await?;
-        let handlers: Vec<Arc<Handler>> = self.tenant.handlers.values().cloned().collect();
-        for handler in handlers {
-            if schema_changed {
+        let is_changed = self.schema_version.is_some_and(|old| old != version);
+        for handler in self.tenant.handlers.values().cloned().collect::<Vec<_>>() {
+            if is_changed || self.is_time_to_free(&handler).await? {
                 self.check_again(&handler).await?;
             }
-            // Newest first: an offered one before the active one that it would replace.
-            let own = deployments.iter().rev().filter(|deployment| deployment.handler == handler.id);
-            self.serve_newest(&handler, own, version).await?;
+        }
+        self.schema_version = Some(version);
+        let mut deployments = self.tenant.store.deployments().await?;
+        self.tried.retain(|id, _| deployments.iter().any(|deployment| deployment.id == *id));
+        self.waiting.clear();
+        let offered = |deployment: &&Deployment| deployment.state == DeploymentState::Offered;
+        let offers: Vec<Deployment> = deployments.iter().filter(offered).cloned().collect();
+        for offer in &offers {
+            let refused = self.answer(offer, version).await?;
+            self.roll_out(offer, refused.as_ref()).await?;
+        }
+        if !offers.is_empty() {
+            // Some may be active or refused by now, through this host or another.
+            deployments = self.tenant.store.deployments().await?;
+        }
+        for handler in self.tenant.handlers.values().cloned().collect::<Vec<_>>() {
+            let of = |state| deployments.iter().rfind(|one| one.handler == handler.id && one.state == state);
+            self.serve(&handler, of(DeploymentState::Active), of(DeploymentState::Offered), version).await?;
         }
         Ok(())
     }
 
-    async fn serve_newest<'a>(
+    /// Answers an offer, once per schema version; the result is why this host refuses it, if it does.
+    async fn answer(&mut self, offer: &Deployment, version: i64) -> Result<Option<Refused>, StoreError> {
+        let tenant = self.tenant.clone();
+        let handler = tenant.handlers.values().find(|handler| handler.id == offer.handler);
+        let tried = match handler {
+            Some(handler) => self.tried(handler, offer, version).await?,
+            // Its sources would settle messages that the handler has to see.
+            None => self.tried.entry(offer.id).or_insert_with(|| Tried {
+                version,
+                outcome: Err(Refused {
+                    reason: "the configuration with which this host was started does not have the handler: give all \
+                             hosts the same configuration and start them anew"
+                        .to_owned(),
+                    is_mendable: false,
+                }),
+                answered: false,
+            }),
+        };
+        let refused = tried.outcome.as_ref().err().cloned();
+        if !tried.answered {
+            let answer = refused.as_ref().map_or(Ok(()), |refused| Err(refused.reason.as_str()));
+            tenant.store.deployment_answer(offer.id, tenant.boot, answer).await?;
+            tried.answered = true;
+        }
+        Ok(refused)
+    }
+
+    /// Holds the answers of all live hosts against each other and writes down what follows.
+    async fn roll_out(&mut self, offer: &Deployment, refused: Option<&Refused>) -> Result<(), StoreError> {
+        let (tenant, store) = (&self.tenant.name, &self.tenant.store);
+        let rollout = rollout(store.as_ref(), offer.id, self.boot_timeout).await?;
+        match rollout.step() {
+            Step::Activate => {
+                store.deployment_activate(offer).await?;
+                tracing::info!(%tenant, deployment = %offer.id, hosts = rollout.ready.join(", "), "all hosts are ready");
+            }
+            // Where nothing serves, what can be mended is waited for instead.
+            Step::Refuse if refused.is_some_and(|refused| !refused.is_mendable) => {
+                store.deployment_refuse(offer, &rollout.reasons()).await?;
+            }
+            Step::Wait | Step::Split | Step::Refuse => drop(self.waiting.insert(offer.id, rollout)),
+        }
+        Ok(())
+    }
+
+    /// Lets the active deployment of a handler serve, or nothing if it cannot be served here.
+    async fn serve(
         &mut self,
         handler: &Arc<Handler>,
-        newest_first: impl Iterator<Item = &'a Deployment>,
+        active: Option<&Deployment>,
+        offer: Option<&Deployment>,
         version: i64,
     ) -> Result<(), StoreError> {
+        let reason = match active {
+            Some(active) if handler.current().is_some_and(|current| current.id == active.id) => None,
+            Some(active) => self.switch(handler, active, version).await?,
+            None if handler.current().is_some() => None,
+            None => Some(self.unserved(handler, offer)),
+        };
         let name = self.tenant.reason(&format!("handler {}", handler.name));
-        let mut reason =
-            Some(format!("has no deployment: `oncebox deploy MODULE {}/{}`", self.tenant.name, handler.name));
-        for deployment in newest_first {
-            if handler.current().is_some_and(|current| current.id == deployment.id) {
-                reason = None;
-                break;
-            }
-            if self.failed.get(&deployment.id) == Some(&version) {
-                reason = Some(format!("deployment {} cannot be served: see the log", deployment.id));
-                continue;
-            }
-            match self.make_ready(handler, deployment).await {
-                Ok(deployed) => {
-                    self.tenant.store.deployment_activate(deployment).await?;
-                    tracing::info!(tenant = %self.tenant.name, handler = %handler.name, deployment = %deployment.id,
-                        version = %deployment.version, module = %deployment.digest, "serves from now on");
-                    handler.serve(Arc::new(deployed));
-                    self.tenant.open_sources();
-                    reason = None;
-                    break;
-                }
-                Err(Unready::Store(error) | Unready::Admission(AdmissionError::Store(error))) => return Err(error),
-                Err(error) => {
-                    self.failed.insert(deployment.id, version);
-                    tracing::error!(tenant = %self.tenant.name, handler = %handler.name,
-                        deployment = %deployment.id, %error, "cannot be served");
-                    // Where nothing serves, a table that is missing now may be made: then it is tried again, not refused.
-                    let mendable = matches!(error, Unready::Admission(_)) && handler.current().is_none();
-                    if deployment.state == DeploymentState::Offered && !mendable {
-                        self.tenant.store.deployment_refuse(deployment, &error.to_string()).await?;
-                    }
-                    reason = Some(format!("deployment {} cannot be served: {error}", deployment.id));
-                }
-            }
-        }
         match reason {
-            // What serves goes on serving: a refused newer one does not make the host unready.
-            Some(reason) if handler.current().is_none() => {
+            Some(reason) => {
                 if self.tenant.health.missing(name, &reason) {
                     tracing::warn!(tenant = %self.tenant.name, handler = %handler.name, reason, "is not served");
                 }
             }
-            Some(_) | None => drop(self.tenant.health.mended(&name)),
+            None => drop(self.tenant.health.mended(&name)),
         }
         Ok(())
     }
 
-    /// A table's definition has changed: what serves is held against the gate again.
-    async fn check_again(&self, handler: &Handler) -> Result<(), StoreError> {
-        let Some(current) = handler.current() else { return Ok(()) };
-        let name = self.tenant.reason(&format!("handler {} after a change of tables", handler.name));
-        match admit(self.place(handler), current.module.manifest(), self.tenant.store.as_ref()).await {
-            Ok(_) => drop(self.tenant.health.mended(&name)),
-            Err(AdmissionError::Store(error)) => return Err(error),
-            Err(AdmissionError::Refused(refused)) => {
-                tracing::error!(tenant = %self.tenant.name, handler = %handler.name, %refused,
-                    "tables have changed under a deployed handler");
-                self.tenant.health.missing(name, refused.to_string());
+    /// Goes over to the active deployment; batches in flight end on the version that they began with. The answer is why
+    /// it cannot be served here.
+    async fn switch(
+        &mut self,
+        handler: &Arc<Handler>,
+        active: &Deployment,
+        version: i64,
+    ) -> Result<Option<String>, StoreError> {
+        let outcome = self.tried(handler, active, version).await?.outcome.clone();
+        match outcome {
+            Ok(deployed) => {
+                handler.serve(deployed);
+                tracing::info!(tenant = %self.tenant.name, handler = %handler.name, deployment = %active.id,
+                    version = %active.version, module = %active.digest, "serves from now on");
+                self.free(handler).await?;
+                self.tenant.open_sources();
+                Ok(None)
+            }
+            Err(refused) => {
+                // The old one must not go on beside the new one of the other hosts.
+                if handler.withdraw() {
+                    self.tenant.open_sources();
+                }
+                Ok(Some(format!("deployment {} cannot be served: {}", active.id, refused.reason)))
             }
         }
+    }
+
+    /// Makes a deployment ready, once per schema version.
+    async fn tried(
+        &mut self,
+        handler: &Arc<Handler>,
+        deployment: &Deployment,
+        version: i64,
+    ) -> Result<&mut Tried, StoreError> {
+        let tried = match self.tried.remove(&deployment.id).filter(|tried| tried.version == version) {
+            Some(tried) => tried,
+            None => Tried { version, outcome: self.make_ready(handler, deployment).await?, answered: false },
+        };
+        Ok(self.tried.entry(deployment.id).insert_entry(tried).into_mut())
+    }
+
+    async fn make_ready(
+        &mut self,
+        handler: &Handler,
+        deployment: &Deployment,
+    ) -> Result<Result<Arc<Deployed>, Refused>, StoreError> {
+        match self.preparer.make_ready(handler, deployment).await.map_err(Unready::into_away) {
+            Ok(deployed) => Ok(Ok(Arc::new(deployed))),
+            Err(Ok(away)) => Err(away),
+            Err(Err(unready)) => {
+                tracing::error!(tenant = %self.tenant.name, handler = %handler.name, deployment = %deployment.id,
+                    error = %unready, "cannot be served");
+                let is_mendable = matches!(unready, Unready::Admission(_)) && handler.current().is_none();
+                Ok(Err(Refused { reason: unready.to_string(), is_mendable }))
+            }
+        }
+    }
+
+    /// Why nothing serves a handler of which no deployment is active.
+    fn unserved(&self, handler: &Handler, offer: Option<&Deployment>) -> String {
+        let Some(offer) = offer else {
+            return format!("has no deployment: `oncebox deploy MODULE {}/{}`", self.tenant.name, handler.name);
+        };
+        if let Some(Tried { outcome: Err(refused), .. }) = self.tried.get(&offer.id) {
+            return format!("deployment {} cannot be served: {}", offer.id, refused.reason);
+        }
+        let rollout = self.waiting.get(&offer.id).cloned().unwrap_or_default();
+        if rollout.refusing.is_empty() {
+            return format!("deployment {} is offered; awaited: {}", offer.id, rollout.awaited.join(", "));
+        }
+        format!("deployment {} is offered, and refused by {}", offer.id, rollout.reasons())
+    }
+
+    /// Whether a blocked handler shall be held against the gate once more. One that a unit of work has blocked since the
+    /// last look is told of first.
+    async fn is_time_to_free(&mut self, handler: &Handler) -> Result<bool, StoreError> {
+        let Some(reason) = handler.blocked() else {
+            self.checked.remove(&handler.id);
+            return Ok(false);
+        };
+        if self.tenant.health.missing(self.blocked(handler), &*reason) || !self.checked.contains_key(&handler.id) {
+            self.tenant.store.handler_block(handler.id, Some(&reason)).await?;
+        }
+        let now = clock::monotonic();
+        let checked = self.checked.entry(handler.id).or_insert(now);
+        let is_time = now.duration_since(*checked) >= BLOCKED_DELAY;
+        if is_time {
+            *checked = now;
+        }
+        Ok(is_time)
+    }
+
+    /// A table's definition has changed, or the handler is blocked: what serves is held against the gate again.
+    async fn check_again(&self, handler: &Handler) -> Result<(), StoreError> {
+        let Some(current) = handler.current() else { return Ok(()) };
+        match self.preparer.admit_again(handler, &current).await {
+            Ok(()) => self.free(handler).await,
+            Err(AdmissionError::Store(error)) => Err(error),
+            Err(AdmissionError::Refused(refused)) => {
+                let reason = refused.to_string();
+                if handler.block(Some(&reason)) {
+                    tracing::error!(tenant = %self.tenant.name, handler = %handler.name, reason,
+                        "blocked: tables have changed under it; its events are put aside, uncounted, until this is mended");
+                }
+                self.tenant.health.missing(self.blocked(handler), &reason);
+                self.tenant.store.handler_block(handler.id, Some(&reason)).await
+            }
+        }
+    }
+
+    /// What serves fits its tables.
+    async fn free(&self, handler: &Handler) -> Result<(), StoreError> {
+        self.tenant.store.handler_block(handler.id, None).await?;
+        if handler.block(None) {
+            tracing::info!(tenant = %self.tenant.name, handler = %handler.name, "is no longer blocked");
+            self.tenant.parked.notify_one();
+        }
+        self.tenant.health.mended(&self.blocked(handler));
         Ok(())
     }
 
-    async fn make_ready(&mut self, handler: &Handler, deployment: &Deployment) -> Result<Deployed, Unready> {
-        let module = self.module(deployment.digest).await?;
-        let admitted = admit(self.place(handler), module.manifest(), self.tenant.store.as_ref()).await?;
-        module.dry_run().await?;
-        let rules: BTreeMap<_, _> = self.tenant.store.rules(handler.id).await?.into_iter().collect();
-        // The rule is the deployment's, not today's configuration's.
-        let rule = rules.get(&deployment.rule).cloned().unwrap_or_else(|| admitted.rule.clone());
-        if rule.hash() != admitted.rule.hash() {
-            tracing::warn!(tenant = %self.tenant.name, handler = %handler.name, serves = rule.key().source(),
-                "key, fingerprint or ordering in the configuration differ from the deployment's; the deployment's stay in \
-                 force until `oncebox deploy --new-rule`");
-        }
-        Ok(Deployed {
-            id: deployment.id,
-            module,
-            rule_id: deployment.rule,
-            rule,
-            rules,
-            limits: Arc::new(admitted.limits),
-            retry: admitted.retry,
-            config: Arc::new(admitted.config),
-            statements: admitted.statements,
-            queries: admitted.queries,
-            destinations: admitted.destinations,
-        })
-    }
-
-    async fn module(&mut self, digest: ModuleDigest) -> Result<Arc<Module>, Unready> {
-        self.modules.retain(|_, module| module.strong_count() > 0);
-        if let Some(module) = self.modules.get(&digest).and_then(std::sync::Weak::upgrade) {
-            return Ok(module);
-        }
-        let bytes = self.tenant.store.module_read(digest).await?.ok_or(Unready::NoModule(digest))?;
-        let module = self.engine.load(&bytes, &self.cache_dir).await?;
-        self.modules.insert(digest, Arc::downgrade(&module));
-        Ok(module)
-    }
-
-    fn place<'a>(&'a self, handler: &'a Handler) -> Place<'a> {
-        Place {
-            host_limits: &self.tenant.host_limits,
-            tenant_name: &self.tenant.name,
-            tenant: &self.tenant.settings,
-            name: &handler.name,
-            handler: &handler.settings,
-        }
+    fn blocked(&self, handler: &Handler) -> String {
+        self.tenant.reason(&format!("handler {} is blocked", handler.name))
     }
 }

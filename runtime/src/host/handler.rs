@@ -9,7 +9,7 @@ use std::{
 };
 
 use oncebox_core::{
-    config,
+    config, fold,
     manifest::{Integers, Reaction, RowExpectation},
     retry::RetryPolicy,
     rule::Rule,
@@ -33,6 +33,8 @@ pub struct ReadyStatement {
     pub mismatch: Reaction,
     /// What a server error means, by MySQL's number.
     pub errors: BTreeMap<u32, Reaction>,
+    /// Whether rows of many events may be written as one.
+    pub fold: fold::Facts,
 }
 
 /// A query, ready to run.
@@ -105,6 +107,14 @@ impl Deployed {
 /// Runs in a row that must be quick before a slow handler counts as quick again.
 const QUICK_RUNS: u32 = 16;
 
+/// What serves a handler, or has served it last.
+#[derive(Default)]
+struct Serving {
+    last: Option<Arc<Deployed>>,
+    /// The active deployment cannot be served here: nothing new is taken.
+    is_withdrawn: bool,
+}
+
 /// A handler of a tenant.
 pub struct Handler {
     /// Its name.
@@ -113,7 +123,7 @@ pub struct Handler {
     pub id: HandlerId,
     /// What the operator says of it.
     pub settings: config::Handler,
-    current: RwLock<Option<Arc<Deployed>>>,
+    serving: RwLock<Serving>,
     /// Quick runs that are still missing; 0: not slow.
     slow: AtomicU32,
     /// Why its events are put aside without a run, if they are.
@@ -128,7 +138,7 @@ impl Handler {
             name: name.into(),
             id,
             settings,
-            current: RwLock::new(None),
+            serving: RwLock::default(),
             slow: AtomicU32::new(0),
             blocked: RwLock::new(None),
         }
@@ -137,12 +147,21 @@ impl Handler {
     /// The deployment that serves it now.
     #[must_use]
     pub fn current(&self) -> Option<Arc<Deployed>> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let serving = self.serving.read().unwrap_or_else(PoisonError::into_inner);
+        serving.last.clone().filter(|_| !serving.is_withdrawn)
+    }
+
+    /// The deployment that serves it now or has served it last: what was taken before the handler was withdrawn ends on
+    /// that.
+    #[must_use]
+    pub fn last(&self) -> Option<Arc<Deployed>> {
+        self.serving.read().unwrap_or_else(PoisonError::into_inner).last.clone()
     }
 
     /// Lets a ready deployment serve from now on.
     pub fn serve(&self, deployed: Arc<Deployed>) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(deployed);
+        *self.serving.write().unwrap_or_else(PoisonError::into_inner) =
+            Serving { last: Some(deployed), is_withdrawn: false };
         self.slow.store(0, Ordering::Relaxed);
     }
 
@@ -160,6 +179,12 @@ impl Handler {
             *blocked = reason.map(Arc::from);
         }
         is_news
+    }
+
+    /// Takes nothing new until another deployment serves it; true if something served it until now.
+    pub fn withdraw(&self) -> bool {
+        let mut serving = self.serving.write().unwrap_or_else(PoisonError::into_inner);
+        !std::mem::replace(&mut serving.is_withdrawn, true) && serving.last.is_some()
     }
 
     /// Whether its deliveries go to a slow lane.

@@ -1,14 +1,15 @@
-//! What a lane has and does beside the road itself: its connection, its patience with the database.
+//! What a lane has and does beside the road itself: its units of work, its patience with the database.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use super::{
+    link::Link,
     queue::{BatchLimits, LaneQueue},
     run::{Item, Work},
     tenant::Tenant,
     unit_of_work::{Done, unit_of_work},
 };
-use crate::store::{Lane, StoreError};
+use crate::{clock, store::StoreError};
 
 /// One worker of a tenant.
 pub struct LaneContext {
@@ -41,24 +42,10 @@ impl LaneContext {
         &self.tenant.slow_lanes[usize::from(self.number) % self.tenant.slow_lanes.len()]
     }
 
-    /// Opens the lane's connection, however long the database is away. `None`: the host stops.
-    pub async fn connect(&self) -> Option<Box<dyn Lane>> {
-        let mut patience = Patience::new(self);
-        loop {
-            match self.tenant.store.lane().await {
-                Ok(connection) => {
-                    patience.over();
-                    return Some(connection);
-                }
-                Err(error) => patience.wait(&error).await?,
-            }
-        }
-    }
-
     /// Does a unit of work until it is through. A batch that fails for another reason than an absent database is cut
-    /// in halves; what is in the way of another unit is tried again, some times; what fails alone is logged and tried again later, and so is what stands behind it in its line, so that
-    /// it does not hold up the others.
-    pub async fn decide(&self, connection: &mut Box<dyn Lane>, batch: Vec<Item>) -> Vec<(Vec<Item>, Done)> {
+    /// in halves; what is in the way of another unit is tried again, some times; what fails alone is logged and tried
+    /// again later, and so is what stands behind it in its line, so that it does not hold up the others.
+    pub async fn decide(&self, link: &mut Link, batch: Vec<Item>) -> Vec<(Vec<Item>, Done)> {
         let mut patience = Patience::new(self);
         let (mut todo, mut done) = (vec![batch], Vec::new());
         let (mut later, mut lines, mut tries) = (Vec::new(), HashSet::new(), 0);
@@ -67,18 +54,18 @@ impl LaneContext {
             if batch.is_empty() {
                 continue;
             }
-            match unit_of_work(self, connection.as_mut(), &batch).await {
+            let Some(connection) = link.open(self).await else { return done };
+            match unit_of_work(self, connection, &batch).await {
                 Ok(outcome) => {
                     patience.over();
                     done.push((batch, outcome));
                 }
                 Err(error) if error.is_away() => {
                     todo.push(batch);
+                    link.lost();
                     if patience.wait(&error).await.is_none() {
                         return done;
                     }
-                    let Some(again) = self.connect().await else { return done };
-                    *connection = again;
                 }
                 Err(error) if batch.len() > 1 => {
                     self.tell_cut(batch.len(), &error);
@@ -164,6 +151,7 @@ impl<'a> Patience<'a> {
     /// The database is there.
     pub(super) fn over(&mut self) {
         self.wait = FIRST_WAIT;
+        self.lane.tenant.database_away.back(self.lane.number);
         if self.lane.tenant.health.mended(&self.name()) {
             tracing::info!(tenant = %self.lane.tenant.name, lane = self.lane.number, "the database is back");
         }
@@ -172,6 +160,7 @@ impl<'a> Patience<'a> {
     /// Waits before the next try; `None`: the host stops.
     pub(super) async fn wait(&mut self, error: &StoreError) -> Option<()> {
         let tenant = &self.lane.tenant;
+        tenant.database_away.missed(self.lane.number, clock::monotonic());
         if tenant.health.missing(self.name(), error.to_string()) {
             tracing::warn!(tenant = %tenant.name, code = error.code(), %error, "waiting for the database");
         }

@@ -3,19 +3,25 @@
 //! The road of a batch is in `road.rs`, its transaction in `unit_of_work.rs`.
 
 pub mod admission;
+mod away;
 mod claims;
+mod connections;
 mod delivery;
 mod deployments;
 mod handler;
 mod health;
+mod heartbeat;
 mod http;
 mod inside;
 mod lane;
 mod line;
+mod link;
 mod marks;
 mod order;
+mod prepare;
 mod queue;
 mod road;
+mod rollout;
 mod run;
 mod sources;
 mod tenant;
@@ -39,17 +45,22 @@ use tokio::{
 };
 
 pub use self::{
+    away::DatabaseAway,
+    connections::{Connections, Place},
     delivery::{Claim, Delivery, Kind, Target},
     handler::{BoundDestination, Deployed, Handler, ReadyQuery, ReadyStatement},
     health::Health,
     lane::LaneContext,
     line::{LineId, Lines, Turn},
+    link::Link,
     queue::{BatchLimits, LaneQueue, Waiting},
+    rollout::rollout,
     run::{Attempted, Item, Ran, Work},
-    sources::Sources,
+    sources::{Sources, Surroundings},
     tenant::Tenant,
     unit_of_work::{Done, Fate, unit_of_work},
 };
+use self::{deployments::Deployments, heartbeat::Heartbeat, prepare::Preparer};
 use crate::{
     metrics::Metrics,
     plugin::{Engine, EngineLimits, PluginError},
@@ -64,12 +75,17 @@ pub struct Host {
     /// Shared with what is served over HTTP.
     tenants: Tenants,
     boot: BootId,
+    name: Arc<str>,
     stop: watch::Sender<bool>,
+    /// Set when the last lane has ended: until then this host must not be taken for over.
+    over: watch::Sender<bool>,
+    heartbeats: JoinSet<()>,
     /// Sources, claims, deployments: they take nothing new once the host stops.
     takers: JoinSet<()>,
     lanes: JoinSet<()>,
     slow_lanes: JoinSet<()>,
     settings: config::Host,
+    connections: Arc<Connections>,
     health: Arc<Health>,
     listening: Option<std::net::SocketAddr>,
     engine: Arc<Engine>,
@@ -141,10 +157,14 @@ impl Host {
         let mut host = Self {
             tenants: Tenants::default(),
             boot,
+            name: host_name(&settings).into(),
             stop,
+            over: watch::Sender::new(false),
+            heartbeats: JoinSet::new(),
             takers: JoinSet::new(),
             lanes: JoinSet::new(),
             slow_lanes: JoinSet::new(),
+            connections: Connections::new(settings.limits.connections_max),
             settings,
             health: health.clone(),
             listening: None,
@@ -169,7 +189,7 @@ impl Host {
     /// [`HostError::Store`]: the tenant is not served, the others are.
     pub async fn add(&mut self, open: OpenTenant) -> Result<(), HostError> {
         let name = open.name.clone();
-        match bring_up(open, &self.settings, self.boot, &self.health, &self.metrics, &self.stop.subscribe()).await {
+        match self.bring_up(open).await {
             Ok(tenant) => {
                 self.begin(tenant);
                 Ok(())
@@ -178,11 +198,62 @@ impl Host {
         }
     }
 
+    async fn bring_up(&self, open: OpenTenant) -> Result<Tenant, StoreError> {
+        let OpenTenant { name, settings: own, store } = open;
+        let live = store.boots_live(self.settings.boot_timeout).await?;
+        if live.iter().any(|live| *live.host == *self.name) {
+            tracing::warn!(tenant = name, host = %self.name,
+                "a host of this name was alive just now; if it still is, give each one a name of its own (host.name): of \
+                 hosts with one name only the newest is asked whether a deployment may serve");
+        }
+        store.boot_insert(self.boot, &self.name).await?;
+        let mut handlers = BTreeMap::new();
+        for (handler, its) in &own.handlers {
+            let id = store.handler_ensure(handler).await?;
+            handlers.insert(handler.clone(), Arc::new(Handler::new(handler, id, its.clone())));
+        }
+        let count = store.lanes();
+        let lines = Arc::new(Lines::default());
+        let queues = |n: u16| (0..n).map(|_| Arc::new(LaneQueue::new(lines.moved()))).collect();
+        let name: Arc<str> = name.into();
+        let database_away = DatabaseAway::default();
+        let stopping = &self.stop.subscribe();
+        let surroundings = Surroundings { stopping, database_away: &database_away, health: &self.health };
+        let sources = Sources::open(&name, &own, &self.settings, &store, &surroundings);
+        let tenant = Tenant {
+            name,
+            host_limits: self.settings.limits,
+            lease_time: self.settings.lease_time,
+            secret: store.tenant_secret().await?,
+            in_hand: Arc::new(()),
+            handlers,
+            lanes: queues(count.lanes),
+            slow_lanes: queues(count.slow_lanes),
+            lines,
+            boot: self.boot,
+            parked: Notify::new(),
+            sources,
+            database_away,
+            health: self.health.clone(),
+            metrics: self.metrics.clone(),
+            settings: own,
+            store,
+        };
+        tenant.open_sources();
+        for handler in tenant.handlers.values() {
+            // Until the first look at the deployments is over, nobody may take this host for ready.
+            tenant.health.missing(tenant.reason(&format!("handler {}", handler.name)), "is being looked for");
+        }
+        Ok(tenant)
+    }
+
     fn begin(&mut self, tenant: Tenant) {
         let tenant = Arc::new(tenant);
         let stopping = self.stop.subscribe();
-        let cache_dir = self.data_dir.join("modules");
-        let deployments = deployments::Deployments::new(tenant.clone(), self.engine.clone(), cache_dir);
+        let heartbeat = Heartbeat::new(tenant.clone(), self.name.clone(), &self.settings);
+        self.heartbeats.spawn(heartbeat.beat(stopping.clone(), self.over.subscribe()));
+        let preparer = Preparer::new(tenant.clone(), self.engine.clone(), self.data_dir.join("modules"));
+        let deployments = Deployments::new(tenant.clone(), preparer, self.settings.boot_timeout);
         self.takers.spawn(deployments.follow(stopping.clone()));
         self.takers.spawn(claims::claims(tenant.clone(), stopping.clone()));
         for source in tenant.sources.iter().cloned() {
@@ -201,7 +272,8 @@ impl Host {
                 stopping: stopping.clone(),
             };
             let lanes = if is_slow { &mut self.slow_lanes } else { &mut self.lanes };
-            lanes.spawn(road::lane(lane));
+            let counted = tenant.store.idle_after().map(|_| self.connections.clone());
+            lanes.spawn(road::lane(lane, Link::new(counted)));
         }
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner).push(tenant);
     }
@@ -224,6 +296,9 @@ impl Host {
             Some(ended) = self.takers.join_next() => ended,
             Some(ended) = self.lanes.join_next() => ended,
             Some(ended) = self.slow_lanes.join_next() => ended,
+            Some(ended) = self.heartbeats.join_next() => ended,
+            // No tenant yet, and nothing to listen for.
+            else => return std::future::pending().await,
         };
         match ended {
             Ok(()) => "a task of the host ended".to_owned(),
@@ -248,8 +323,13 @@ impl Host {
             while self.lanes.join_next().await.is_some() {}
             tenants.iter().flat_map(|t| &t.slow_lanes).for_each(close);
             while self.slow_lanes.join_next().await.is_some() {}
+            let _ = self.over.send(true);
+            while self.heartbeats.join_next().await.is_some() {}
         });
         let out_of_time = drained.await.is_err();
+        for source in tenants.iter().flat_map(|tenant| tenant.sources.iter()) {
+            source.close().await;
+        }
         let in_hand: usize = tenants.iter().map(|tenant| tenant.deliveries_in_hand()).sum();
         let ended = Ended { undecided: let_go.load(Ordering::Relaxed) + in_hand, out_of_time };
         if !ended.out_of_time {
@@ -262,52 +342,6 @@ impl Host {
         }
         ended
     }
-}
-
-async fn bring_up(
-    open: OpenTenant,
-    settings: &config::Host,
-    boot: BootId,
-    health: &Arc<Health>,
-    metrics: &Arc<Metrics>,
-    stopping: &watch::Receiver<bool>,
-) -> Result<Tenant, StoreError> {
-    let OpenTenant { name, settings: own, store } = open;
-    store.boot_insert(boot, &host_name(settings)).await?;
-    let mut handlers = BTreeMap::new();
-    for (handler, its) in &own.handlers {
-        let id = store.handler_ensure(handler).await?;
-        handlers.insert(handler.clone(), Arc::new(Handler::new(handler, id, its.clone())));
-    }
-    let count = store.lanes();
-    let lines = Arc::new(Lines::default());
-    let queues = |n: u16| (0..n).map(|_| Arc::new(LaneQueue::new(lines.moved()))).collect();
-    let name: Arc<str> = name.into();
-    let sources = Sources::open(&name, &own, settings, &store, stopping);
-    let tenant = Tenant {
-        name,
-        host_limits: settings.limits,
-        lease_time: settings.lease_time,
-        secret: store.tenant_secret().await?,
-        in_hand: Arc::new(()),
-        handlers,
-        lanes: queues(count.lanes),
-        slow_lanes: queues(count.slow_lanes),
-        lines,
-        boot,
-        parked: Notify::new(),
-        sources,
-        health: health.clone(),
-        metrics: metrics.clone(),
-        settings: own,
-        store,
-    };
-    tenant.open_sources();
-    for handler in tenant.handlers.values() {
-        // Until the first look at the deployments is over, nobody may take this host for ready.
-        tenant.health.missing(tenant.reason(&format!("handler {}", handler.name)), "is being looked for");
-    }
-    Ok(tenant)
 }
 
 fn host_name(settings: &config::Host) -> String {

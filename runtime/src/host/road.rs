@@ -3,8 +3,8 @@
 //! source → take batch → identify → look up → run → unit of work → settle
 //!
 //! Nothing is settled as done before the database has committed the verdict. Each step's details are one file away:
-//! `source/` (take), `oncebox_core::identify` (identify), `run.rs` (run), `unit_of_work.rs`, and `lane.rs` for the
-//! lane's patience with the database.
+//! `source/` (take), `oncebox_core::identify` (identify), `run.rs` (run), `unit_of_work.rs`; `link.rs` has the
+//! lane's connection, `lane.rs` its patience with the database.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -19,13 +19,14 @@ use oncebox_core::{
 use super::{
     delivery::{Delivery, Target},
     lane::{LaneContext, Patience},
+    link::Link,
     run::{Item, LookedUp, Work, put_back_undecided, run},
     tenant::Tenant,
     unit_of_work::{Done, Fate},
 };
 use crate::{
     source::{Intake, Origin, Receipt, Settle, Source, Taken},
-    store::{InboxKey, InboxRow, Lane},
+    store::{InboxKey, InboxRow},
 };
 
 /// From a source into the lanes: what is ready is taken, identified, and spread by handler and key.
@@ -40,15 +41,15 @@ pub(super) async fn intake(tenant: Arc<Tenant>, source: Arc<dyn Source>) {
 }
 
 /// A lane's life: one batch after the other, each to its end, until the host stops.
-pub(super) async fn lane(lane: LaneContext) {
-    let Some(mut connection) = lane.connect().await else { return };
-    while let Some(batch) = lane.queue.take(lane.batch_limits()).await {
-        let Some(looked_up) = look_up(&lane, &mut connection, batch).await else { return };
+pub(super) async fn lane(lane: LaneContext, mut link: Link) {
+    while let Some(batch) = link.take(&lane).await {
+        let Some(looked_up) = look_up(&lane, &mut link, batch).await else { return };
         let ran = run(&lane, looked_up).await;
         let ran = put_back_undecided(&lane.queue, ran).await;
-        for (items, done) in lane.decide(&mut connection, ran).await {
+        for (items, done) in lane.decide(&mut link, ran).await {
             settle(&lane, items, done).await;
         }
+        link.make_way().await;
     }
 }
 
@@ -100,7 +101,8 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
     }
     let served = handlers.iter().filter_map(|name| {
         let handler = tenant.handlers.get(*name)?;
-        Some((handler.clone(), handler.current()?))
+        // Its source takes nothing while it is not served; what was taken just before ends on what served it then.
+        Some((handler.clone(), handler.last()?))
     });
     served
         .map(|(handler, deployed)| {
@@ -114,16 +116,16 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
 
 /// Look up: one query for the batch. An equal row is good enough for a duplicate; anything else is decided under the
 /// row's lock. `None`: the host stops while the database is away.
-async fn look_up(lane: &LaneContext, connection: &mut Box<dyn Lane>, batch: Vec<Work>) -> Option<Vec<LookedUp>> {
+async fn look_up(lane: &LaneContext, link: &mut Link, batch: Vec<Work>) -> Option<Vec<LookedUp>> {
     let keys: Vec<InboxKey> =
         batch.iter().filter(|work| work.delivery.claim.is_none()).filter_map(|work| work.delivery.key()).collect();
     let mut patience = Patience::new(lane);
     let rows = loop {
-        match connection.inbox_look_up(&keys).await {
+        match link.open(lane).await?.inbox_look_up(&keys).await {
             Ok(rows) => break rows,
             Err(error) => {
+                link.lost();
                 patience.wait(&error).await?;
-                *connection = lane.connect().await?;
             }
         }
     };

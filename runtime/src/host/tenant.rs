@@ -15,6 +15,7 @@ use oncebox_core::{
 use tokio::sync::Notify;
 
 use super::{
+    away::DatabaseAway,
     delivery::{Delivery, Kind, Target},
     handler::Handler,
     health::Health,
@@ -58,6 +59,8 @@ pub struct Tenant {
     pub parked: Notify,
     /// Its sources.
     pub sources: Sources,
+    /// Since when its database has been away, for the sources.
+    pub database_away: DatabaseAway,
     /// What is missing.
     pub health: Arc<Health>,
     /// What is counted.
@@ -104,9 +107,13 @@ impl Tenant {
         self.settings.batch_max.div_ceil(4)
     }
 
-    /// Lets the sources begin whose handlers are all served.
+    /// Lets the sources begin whose handlers are all served, each in order if one of its handlers asks for it.
     pub fn open_sources(&self) {
-        self.sources.begin_where(|name| self.handlers.get(name).is_some_and(|handler| handler.current().is_some()));
+        let current = |name: &str| self.handlers.get(name).and_then(|handler| handler.current());
+        self.sources.begin_where(
+            |name| current(name).is_some(),
+            |name| current(name).is_some_and(|deployed| deployed.rule.ordering().is_some()),
+        );
     }
 
     /// Limits of keys and payloads.

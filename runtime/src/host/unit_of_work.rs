@@ -316,11 +316,45 @@ impl Round<'_> {
     /// Writes what was staged, in event order. An event that fails is taken out: the savepoint undoes all writes, and
     /// those of the rest are done again.
     async fn write(&mut self, unit: &mut dyn UnitOfWork) -> Result<(), StoreError> {
+        if self.write_folded(unit).await? {
+            return Ok(());
+        }
         let mut rounds = 0;
         while !self.pass(unit, rounds >= ROUNDS_MAX).await? {
             rounds += 1;
         }
         Ok(())
+    }
+
+    /// All writes at once, the same INSERT of many events as one statement; false: nothing can be folded, or something
+    /// failed. Which event it was is found out by going through them one by one.
+    async fn write_folded(&mut self, unit: &mut dyn UnitOfWork) -> Result<bool, StoreError> {
+        let (batch, mut pass, mut events) = (self.batch, Pass::default(), Vec::new());
+        if batch.iter().any(|item| matches!(item.ran, Ran::Inside)) {
+            return Ok(false);
+        }
+        for (at, Item { delivery, ran }) in batch.iter().enumerate() {
+            if !matches!(self.standings[at], Standing::First | Standing::Claimed) {
+                continue;
+            }
+            match pass.ahead(self.order, delivery) {
+                Ahead::Nobody => drop(self.end_of_run(at, unit).await?),
+                Ahead::Held => drop(self.ends.insert(at, (End::Behind(behind(delivery)), None))),
+                Ahead::Undecided => self.leave_undecided(at),
+            }
+            pass.note(delivery, self.passed(at));
+            if let (Some((End::Applied, _)), Ran::Over(attempted)) = (self.ends.get(&at), ran) {
+                events.push((delivery, &attempted.outcome));
+            }
+        }
+        match writes::write_folded(unit, &events, self.lane.tenant.host_limits.hops_max).await? {
+            Some(true) => Ok(true),
+            Some(false) => {
+                unit.rollback_to(Savepoint::Marks).await?;
+                Ok(false)
+            }
+            None => Ok(false),
+        }
     }
 
     /// One pass over all events; false: one was taken out, and with it all writes were undone. `alone`: each has a

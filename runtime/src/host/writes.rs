@@ -3,7 +3,9 @@
 use oncebox_core::{
     config,
     failure::{Class, Failure},
+    fold::{self, Step},
     manifest::{Reaction, RowExpectation},
+    value::Value,
 };
 
 use super::{
@@ -12,7 +14,7 @@ use super::{
 };
 use crate::{
     plugin::{Outcome, StagedEvent, StagedWrite},
-    store::{StatementError, StoreError, UnitOfWork},
+    store::{HandlerId, StatementError, StoreError, UnitOfWork},
 };
 
 /// Why an event's writes do not stand.
@@ -26,6 +28,73 @@ pub(super) enum Fault {
     Obsolete,
     /// The attempt failed.
     Failed(Failure),
+}
+
+/// Whether the writes of a whole batch stand, done with what can be folded folded; `None`: nothing can be. False says
+/// nothing of any event: the caller undoes all and does it again, event by event.
+pub(super) async fn write_folded(
+    unit: &mut dyn UnitOfWork,
+    events: &[(&Delivery, &Outcome)],
+    hops_max: u8,
+) -> Result<Option<bool>, StoreError> {
+    let mut writes: Vec<(&ReadyStatement, &str, HandlerId, &StagedWrite)> = Vec::new();
+    for (delivery, outcome) in events {
+        let (Outcome::Applied { writes: staged, events, .. }, Target::Handler(handler, deployed)) =
+            (outcome, &delivery.target)
+        else {
+            continue;
+        };
+        if deployed.asks_last_insert_id() {
+            return Ok(None);
+        }
+        for write in staged {
+            let Some((name, ready)) = deployed.statements.get_key_value(&write.statement) else { return Ok(None) };
+            writes.push((ready, name, handler.id, write));
+        }
+        if events.iter().any(|event| hops(delivery, deployed, event, hops_max).is_err()) {
+            return Ok(None);
+        }
+    }
+    let statements: Vec<_> = writes.iter().map(|(ready, name, handler, _)| ((*handler, *name), &ready.fold)).collect();
+    let Some(steps) = fold::plan(&statements) else { return Ok(None) };
+    for step in steps {
+        let stands = match step {
+            Step::One(at) => {
+                let (ready, name, _, write) = writes[at];
+                match statement(unit, ready, name, write).await {
+                    Ok(()) => true,
+                    Err(Fault::Store(error)) => return Err(error),
+                    Err(Fault::Waited(_) | Fault::Obsolete | Fault::Failed(_)) => false,
+                }
+            }
+            Step::Folded(all) => {
+                let (ready, name, ..) = writes[all[0]];
+                let rows: Vec<&[Value]> = all.iter().map(|&at| writes[at].3.params.as_slice()).collect();
+                folded(unit, ready, name, &rows).await?
+            }
+        };
+        if !stands {
+            return Ok(Some(false));
+        }
+    }
+    Ok(Some(true))
+}
+
+async fn folded(
+    unit: &mut dyn UnitOfWork,
+    ready: &ReadyStatement,
+    name: &str,
+    rows: &[&[Value]],
+) -> Result<bool, StoreError> {
+    let Some(group) = &ready.fold.group else { return Ok(false) };
+    match unit.staged_insert_many(&ready.sql, group.clone(), rows).await {
+        Ok(matched) => Ok(ready.fold.rows.met(rows.len() as u64, matched)),
+        Err(error) => match refused(name, ready, &error) {
+            Fault::Store(error) => Err(error),
+            // Which event waited too long for a lock, or is at fault, is found out one by one.
+            Fault::Waited(_) | Fault::Obsolete | Fault::Failed(_) => Ok(false),
+        },
+    }
 }
 
 /// Runs an event's staged writes in call order; checks what will be sent.
@@ -42,20 +111,22 @@ pub(super) async fn write(
         unit.last_insert_id_reset().await.map_err(Fault::Store)?;
     }
     for write in writes {
-        statement(unit, deployed, write).await?;
+        let name = &write.statement;
+        let Some(ready) = deployed.statements.get(name) else {
+            let message = format!("statement `{name}` is unknown");
+            return Err(Fault::Failed(Failure::new(Class::Abi, "unknown-statement", message)));
+        };
+        statement(unit, ready, name, write).await?;
     }
     events.iter().try_for_each(|event| hops(delivery, deployed, event, hops_max))
 }
 
-async fn statement(unit: &mut dyn UnitOfWork, deployed: &Deployed, write: &StagedWrite) -> Result<(), Fault> {
-    let name = &write.statement;
-    let Some(ready) = deployed.statements.get(name) else {
-        return Err(Fault::Failed(Failure::new(
-            Class::Abi,
-            "unknown-statement",
-            format!("statement `{name}` is unknown"),
-        )));
-    };
+async fn statement(
+    unit: &mut dyn UnitOfWork,
+    ready: &ReadyStatement,
+    name: &str,
+    write: &StagedWrite,
+) -> Result<(), Fault> {
     let rows = unit.staged_write(&ready.sql, &write.params).await.map_err(|error| refused(name, ready, &error))?;
     let (met, expected) = match ready.rows {
         RowExpectation::Any => return Ok(()),

@@ -146,4 +146,7 @@ impl Source for LocalSource {
             tracing::warn!(%tenant, source = %name, code = error.code(), %error, "could not settle after the commit");
         }
     }
+
+    /// Leases that are not renewed any more end by themselves.
+    async fn close(&self) {}
 }

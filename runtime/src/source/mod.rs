@@ -3,9 +3,12 @@
 //! A source hands over messages as they came and is told, after the commit and only then, which of them are done. What
 //! is understood of a message, and what becomes of it, is the same for every kind: the road decides.
 
+mod error;
 mod intake;
 mod local;
 mod origin;
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq;
 
 use std::{sync::Arc, time::Instant};
 
@@ -13,7 +16,10 @@ use async_trait::async_trait;
 use oncebox_core::{failure::Failure, message::Message};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
+#[cfg(feature = "rabbitmq")]
+pub use self::rabbitmq::{RabbitmqCounters, RabbitmqSource, RabbitmqSupply};
 pub use self::{
+    error::SourceError,
     intake::Intake,
     local::{LocalSource, Supply},
     origin::{Origin, Receipt, Settle},
@@ -31,6 +37,11 @@ pub trait Source: Send + Sync {
     /// its handlers is not served. `None`: the host stops.
     async fn take(&self) -> Option<Vec<Taken>>;
 
+    /// Whether it has deliveries in memory that their broker will drop soon, see [`Taken::at_risk`].
+    fn has_at_risk(&self) -> bool {
+        false
+    }
+
     /// Notes what is held in memory, so that it stays ours until the last reference to it is gone.
     fn watch(&self, origin: &Arc<Origin>);
 
@@ -40,6 +51,10 @@ pub trait Source: Send + Sync {
     /// Settles messages whose verdicts are all committed. Local ones are mostly settled by the unit of work itself; then
     /// this is not called for them.
     async fn settle(&self, receipts: &[Receipt]);
+
+    /// Ends in good order, after the host has stopped and the lanes have decided what they had: settles what is decided,
+    /// gives back what is not. Bounded in time.
+    async fn close(&self);
 }
 
 /// A message that was taken, with its place in the prefetch.

@@ -15,7 +15,7 @@ mod rows;
 #[cfg(feature = "embedded")]
 pub mod sqlite;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::Range, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use oncebox_core::{
@@ -44,6 +44,12 @@ pub trait Store: Send + Sync {
 
     /// Whether a host runs on this database now.
     async fn host_is_live(&self) -> Result<bool, StoreError>;
+
+    /// How long a lane keeps its connection while it has nothing to do. `None`: as long as the lane lives; such
+    /// connections take nothing from a server and are not counted (`host.limits.connections_max`).
+    fn idle_after(&self) -> Option<Duration> {
+        None
+    }
 
     /// Opens a connection for a lane.
     async fn lane(&self) -> Result<Box<dyn Lane>, StoreError>;
@@ -189,6 +195,9 @@ pub trait Lane: Send {
 
     /// Opens the transaction. A unit that is dropped without [`UnitOfWork::commit`] is rolled back before the next one.
     async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError>;
+
+    /// Says goodbye to the server. Dropping it instead is safe, too, and rolls back what is open.
+    async fn close(self: Box<Self>) {}
 }
 
 /// The one transaction that makes a batch of verdicts durable. Lock order: inbox rows, order rows, held rows.
@@ -239,6 +248,15 @@ pub trait UnitOfWork: Send {
 
     /// Runs a staged write; the answer is the number of rows that it matched.
     async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError>;
+
+    /// Runs a staged INSERT for many events as one, with the byte range `group` of its text repeated a row; the answer is
+    /// the number of rows that all together matched. An error says nothing of which rows stand: the caller rolls back.
+    async fn staged_insert_many(
+        &mut self,
+        sql: &Arc<str>,
+        group: Range<usize>,
+        rows: &[&[Value]],
+    ) -> Result<u64, StatementError>;
 
     /// Runs a query of a plugin; at most `rows_max` + 1 rows are read.
     async fn query(&mut self, sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError>;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use oncebox::store::{Store, StoreError, Use, sqlite::SqliteStore};
-use oncebox_core::{failure::Class, sql::TableKind, value::Value};
+use oncebox_core::{failure::Class, ids::BootId, sql::TableKind, value::Value};
 
 use crate::bench::{Bench, LEASE, message, token_of};
 
@@ -34,6 +34,7 @@ pub(crate) async fn a_second_host_under_another_name_of_the_file_is_refused(benc
 }
 
 pub(crate) async fn leases_are_void_when_a_host_starts(bench: Bench) {
+    bench.store.boot_insert(BootId([1; 16]), "here").await.unwrap();
     bench.store.local_offer("orders", &[message(b"1")]).await.unwrap();
     bench.hold(&[bench.new_held(1)]).await;
     bench.store.local_claim("orders", 9, token_of(1), LEASE).await.unwrap();
@@ -41,10 +42,13 @@ pub(crate) async fn leases_are_void_when_a_host_starts(bench: Bench) {
     // A command leaves them as they are.
     let command = SqliteStore::open(bench.path(), None, Use::Command).await.unwrap();
     assert_eq!(command.local_claim("orders", 9, token_of(2), LEASE).await.unwrap(), []);
+    assert_eq!(command.boots_live(LEASE).await.unwrap().len(), 1);
     let path = bench.path().clone();
     let Bench { store, handler, place: _place } = bench;
     drop((store, command));
     let store = SqliteStore::open(&path, None, Use::Host).await.unwrap();
+    // There is one host, and it has just begun.
+    assert_eq!(store.boots_live(LEASE).await.unwrap(), []);
     assert_eq!(store.local_claim("orders", 9, token_of(3), LEASE).await.unwrap().len(), 1);
     assert_eq!(store.held_claim(handler, 9, token_of(3), LEASE).await.unwrap().len(), 1);
 }

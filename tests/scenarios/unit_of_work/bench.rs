@@ -12,8 +12,8 @@ use std::{
 
 use oncebox::{
     host::{
-        Attempted, BoundDestination, Claim, Delivery, Deployed, Done, Fate, Handler, Health, Item, LaneContext,
-        LaneQueue, Ran, ReadyQuery, ReadyStatement, Sources, Target, Tenant, unit_of_work,
+        Attempted, BoundDestination, Claim, DatabaseAway, Delivery, Deployed, Done, Fate, Handler, Health, Item,
+        LaneContext, LaneQueue, Ran, ReadyQuery, ReadyStatement, Sources, Target, Tenant, unit_of_work,
     },
     metrics::Metrics,
     plugin::{Compiler, Engine, EngineLimits, Module, Outcome, RunLimits, StagedEvent, StagedWrite},
@@ -24,6 +24,7 @@ use oncebox_core::{
     config::{self, Destination, HandlerLimits, HandlerRetry, HostLimits},
     envelope::{self, EnvelopeRule},
     failure::{Class, Failure},
+    fold,
     identify::{Limits, identify, message_hash, outgoing_event_id},
     ids::{BootId, BusinessKey, LeaseToken},
     life::Verdict,
@@ -125,6 +126,7 @@ impl Bench {
             secret: [7; 32],
             parked: Notify::new(),
             sources: Sources::default(),
+            database_away: DatabaseAway::default(),
             health: Arc::new(Health::default()),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
@@ -490,6 +492,7 @@ fn statements() -> BTreeMap<String, ReadyStatement> {
         rows: RowExpectation::Between { min: 1, max: 1 },
         mismatch,
         errors: errors.iter().cloned().collect(),
+        fold: facts(sql),
     };
     let reject = || Reaction::Reject("odd".into());
     let once = "INSERT INTO once (code) VALUES (?)";
@@ -504,6 +507,13 @@ fn statements() -> BTreeMap<String, ReadyStatement> {
         ("award-or-obsolete".into(), statement(award, Reaction::Obsolete, &[])),
         ("missing-table".into(), statement("INSERT INTO absent (n) VALUES (1)", reject(), &[])),
     ])
+}
+
+/// What the gate would tell of a statement: the INSERTs with one row may be folded.
+fn facts(sql: &str) -> fold::Facts {
+    let table = sql.split_whitespace().nth(if sql.starts_with("INSERT") { 2 } else { 1 }).unwrap();
+    let group = sql.find("(?)").map(|at| at..at + 3);
+    fold::Facts { touches: Some([table.to_owned()].into()), group, rows: fold::RowsOfAll::OneEach }
 }
 
 /// One engine and one module for all tests.

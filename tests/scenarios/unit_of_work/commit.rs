@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oncebox::{
-    host::{Item, Ran},
+    host::{Item, Link, Ran},
     store::{Lane, StoreError},
 };
 use oncebox_core::{failure::Class, life::Verdict};
@@ -15,7 +15,7 @@ use crate::{
 };
 
 async fn faulty(bench: &Bench, commit: Commit) -> Box<dyn Lane> {
-    Box::new(FaultyLane { inner: bench.store.lane().await.unwrap(), commit })
+    Box::new(FaultyLane::new(bench.store.lane().await.unwrap(), commit))
 }
 
 #[tokio::test]
@@ -24,8 +24,8 @@ async fn a_commit_that_was_not_done_is_done_again() {
     let (body, parts) = bench.local(&[message("a", 1)], Duration::from_secs(60)).await.remove(0);
     let origin = origin(body, Some(settle(parts, 1)), 0);
     let batch = vec![effect(shared(&bench.plain, &origin)), breaks(deliver(&bench.plain, "b", 1))];
-    let mut connection = faulty(&bench, Commit::NotDone).await;
-    let mut done = bench.lane.decide(&mut connection, batch).await;
+    let mut link = Link::from(faulty(&bench, Commit::NotDone).await);
+    let mut done = bench.lane.decide(&mut link, batch).await;
     assert_eq!(done.len(), 1);
     let (items, done) = done.remove(0);
     assert_eq!(items.len(), 2);
@@ -41,8 +41,8 @@ async fn a_commit_that_was_not_done_is_done_again() {
 async fn a_lost_commit_answer_applies_the_event_once() {
     let bench = Bench::new().await;
     let batch = vec![effect(deliver(&bench.plain, "a", 1)), breaks(deliver(&bench.plain, "b", 1))];
-    let mut connection = faulty(&bench, Commit::AnswerLost).await;
-    let done = bench.lane.decide(&mut connection, batch).await;
+    let mut link = Link::from(faulty(&bench, Commit::AnswerLost).await);
+    let done = bench.lane.decide(&mut link, batch).await;
     assert_eq!(done[0].1.fates, fates![Duplicate Duplicate]);
     assert_eq!(bench.effects().await, ["a"]);
     assert_eq!(bench.texts("SELECT state FROM ob_inbox ORDER BY business_key").await, ["0", "3"]);
@@ -62,8 +62,8 @@ async fn a_lost_commit_answer_of_a_settled_message_leaves_nothing_to_do() {
     let bench = Bench::new().await;
     let (body, parts) = bench.local(&[message("a", 1)], Duration::from_secs(60)).await.remove(0);
     let origin = origin(body, Some(settle(parts, 1)), 0);
-    let mut connection = faulty(&bench, Commit::AnswerLost).await;
-    let done = bench.lane.decide(&mut connection, vec![effect(shared(&bench.plain, &origin))]).await;
+    let mut link = Link::from(faulty(&bench, Commit::AnswerLost).await);
+    let done = bench.lane.decide(&mut link, vec![effect(shared(&bench.plain, &origin))]).await;
     assert_eq!((done[0].1.fates.as_slice(), done[0].1.settled.as_slice()), (fates![Lost].as_slice(), [].as_slice()));
     assert_eq!(bench.effects().await, ["a"]);
     assert_eq!(bench.texts("SELECT count(*) FROM ob_local").await, ["0"]);
@@ -75,8 +75,8 @@ async fn a_lost_commit_answer_of_a_claim_applies_it_once() {
     let bench = Bench::new().await;
     bench.unit(&[over(deliver(&bench.plain, "a", 1), failed(Class::GuestRetry, "later"))]).await;
     let claimed = bench.claim(&bench.plain, Duration::from_secs(60)).await.remove(0);
-    let mut connection = faulty(&bench, Commit::AnswerLost).await;
-    let done = bench.lane.decide(&mut connection, vec![effect(claimed)]).await;
+    let mut link = Link::from(faulty(&bench, Commit::AnswerLost).await);
+    let done = bench.lane.decide(&mut link, vec![effect(claimed)]).await;
     assert_eq!(done[0].1.fates, fates![Lost]);
     assert_eq!(bench.effects().await, ["a"]);
     assert_eq!(bench.texts("SELECT state FROM ob_held").await, ["5"]);
@@ -89,8 +89,8 @@ async fn a_row_of_our_own_that_does_not_read_holds_up_its_event_alone() {
     bench.unit(&[effect(deliver(&bench.plain, "2", 1))]).await;
     bench.run("UPDATE ob_inbox SET fingerprint = x'00'").await;
     let batch: Vec<Item> = (0..5).map(|n| effect(deliver(&bench.plain, &n.to_string(), 1))).collect();
-    let mut connection = bench.store.lane().await.unwrap();
-    let done = bench.lane.decide(&mut connection, batch).await;
+    let mut link = Link::from(bench.store.lane().await.unwrap());
+    let done = bench.lane.decide(&mut link, batch).await;
     let decided: usize = done.iter().map(|(items, _)| items.len()).sum();
     assert_eq!(decided, 4);
     assert_eq!(bench.effects().await, ["2", "0", "1", "3", "4"]);

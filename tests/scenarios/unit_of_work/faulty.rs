@@ -1,6 +1,6 @@
-//! A connection whose next COMMIT fails, before or after the database has done it.
+//! A connection that notes what is asked of it, and whose next COMMIT may fail, before or after the database has done it.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use async_trait::async_trait;
 use oncebox::store::{
@@ -13,18 +13,33 @@ use oncebox_core::{
     value::Value,
 };
 
-/// How the next COMMIT fails.
+/// How the next COMMIT ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Commit {
     /// The database never got it.
     NotDone,
     /// It is done, its answer is lost.
     AnswerLost,
+    /// It is done.
+    Done,
 }
 
 pub(crate) struct FaultyLane {
     pub(crate) inner: Box<dyn Lane>,
     pub(crate) commit: Commit,
+    /// The names of the calls of its units, in order.
+    pub(crate) calls: Vec<&'static str>,
+}
+
+impl FaultyLane {
+    pub(crate) fn new(inner: Box<dyn Lane>, commit: Commit) -> Self {
+        Self { inner, commit, calls: Vec::new() }
+    }
+
+    /// How often its units were asked for something.
+    pub(crate) fn count(&self, call: &str) -> usize {
+        self.calls.iter().filter(|own| **own == call).count()
+    }
 }
 
 #[async_trait]
@@ -34,13 +49,15 @@ impl Lane for FaultyLane {
     }
 
     async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError> {
-        Ok(Box::new(FaultyUnit { inner: self.inner.begin().await?, commit: self.commit }))
+        let Self { inner, commit, calls } = self;
+        Ok(Box::new(FaultyUnit { inner: inner.begin().await?, commit: *commit, calls }))
     }
 }
 
 struct FaultyUnit<'a> {
     inner: Box<dyn UnitOfWork + 'a>,
     commit: Commit,
+    calls: &'a mut Vec<&'static str>,
 }
 
 macro_rules! passed_on {
@@ -48,11 +65,13 @@ macro_rules! passed_on {
         #[async_trait]
         impl UnitOfWork for FaultyUnit<'_> {
             $(async fn $verb(&mut self, $($name: $type),*) -> $answer {
+                self.calls.push(stringify!($verb));
                 self.inner.$verb($($name),*).await
             })*
 
             async fn commit(self: Box<Self>) -> Result<(), StoreError> {
                 match self.commit {
+                    Commit::Done => return self.inner.commit().await,
                     Commit::NotDone => self.inner.rollback().await?,
                     Commit::AnswerLost => self.inner.commit().await?,
                 }
@@ -81,6 +100,7 @@ passed_on! {
     release(name: Savepoint) -> Result<(), StoreError>;
     last_insert_id_reset() -> Result<(), StoreError>;
     staged_write(sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError>;
+    staged_insert_many(sql: &Arc<str>, group: Range<usize>, rows: &[&[Value]]) -> Result<u64, StatementError>;
     query(sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError>;
     outbox_insert(rows: &[OutboxRow]) -> Result<(), StoreError>;
     local_insert(rows: &[NewLocal]) -> Result<(), StoreError>;

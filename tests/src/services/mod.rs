@@ -3,6 +3,8 @@
 //! Everything here blocks, and may be called in an async test too. What a test makes (a database, a virtual host, a
 //! server of its own) is removed when its value is dropped.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
+
 mod api;
 mod database;
 mod list;
@@ -177,6 +179,6 @@ impl Server {
 
 /// A name that nobody else has.
 fn fresh_name() -> String {
-    // Keyed by the system's random numbers; the process and a counter's address would do as well.
+    // Each state has keys of its own, from the system's random numbers.
     format!("ob_t_{:016x}", RandomState::new().hash_one(std::process::id()))
 }

@@ -1,6 +1,6 @@
 //! A server of one test's own, which it may kill.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
 
 use std::{
     collections::BTreeMap,
@@ -79,6 +79,7 @@ impl PrivateServer {
         let mut own = Self { server: shared, template, home, ports, helper: None, child: None };
         own.server = own.as_server();
         fs::create_dir_all(own.outside()).unwrap();
+        own.note();
         own.write_files();
         for words in &own.template.prepare {
             process::output(&own.words(words), &[]);

@@ -1,6 +1,6 @@
 //! A virtual host of one test's own, on a RabbitMQ that all tests share.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ impl Vhost {
     pub fn create(server: &Server) -> Self {
         let vhost = Self { name: fresh_name(), server: server.clone(), api: server.api(), users: Vec::new() };
         vhost.api.ask("PUT", &format!("/vhosts/{}", vhost.name), Some(&json!({})));
-        // Who makes a virtual host over the API may use it, but that is said to be so of this user only.
+        // The user that asks the API is permitted by making it; the one of the URL may be another.
         let user = server.url.split_once("://").unwrap().1.split(':').next().unwrap();
         vhost.permit(user, ".*");
         vhost

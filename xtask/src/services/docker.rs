@@ -67,7 +67,7 @@ pub(super) fn down(repo: &Repo, folder: &Folder, server: Server) -> Result {
 /// The beginning of a command of RabbitMQ's in its container.
 pub(super) fn rabbitmqctl(repo: &Repo, folder: &Folder) -> Vec<String> {
     let mut command = compose(repo, folder);
-    command.args(["exec", "--no-TTY", "rabbitmq", "rabbitmqctl"]);
+    command.args(["exec", "-T", "rabbitmq", "rabbitmqctl"]);
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let services = format!("ONCEBOX_SERVICES={}", folder.path().display());
     let environment = ["env".to_owned(), services].into_iter();

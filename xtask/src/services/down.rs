@@ -4,6 +4,7 @@ use super::{
     docker,
     folder::{Folder, Servers},
     is_alive,
+    leftovers::{self, Whose},
     process::Process,
     server::Server,
     steps::{self, step},
@@ -17,6 +18,7 @@ pub(super) fn down(repo: &Repo, folder: &Folder, asked: &[Server]) -> Result {
         return Ok(());
     }
     let _lock = folder.lock()?;
+    leftovers::end(folder, Whose::Dead)?;
     let mut servers = folder.read()?;
     asked.iter().try_for_each(|server| end(repo, folder, &mut servers, *server))
 }
@@ -28,6 +30,7 @@ pub(super) fn purge(repo: &Repo, folder: &Folder) -> Result {
         return Ok(());
     }
     let _lock = folder.lock()?;
+    leftovers::end(folder, Whose::All)?;
     let mut servers = folder.read()?;
     Server::ALL.iter().try_for_each(|server| end(repo, folder, &mut servers, *server))?;
     step("all", &format!("removes {}", folder.path().display()), || folder.purge())

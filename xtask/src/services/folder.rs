@@ -25,6 +25,12 @@ impl Folder {
         Ok(Self { path: cache.join("oncebox").join("services") })
     }
 
+    /// A folder anywhere.
+    #[cfg(test)]
+    pub(super) fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
     /// Keeps others from changing anything here until the returned file is dropped.
     pub(super) fn lock(&self) -> Result<File> {
         self.make(&self.path)?;

@@ -6,6 +6,7 @@ mod debian;
 mod docker;
 mod down;
 mod folder;
+mod leftovers;
 mod mariadb;
 mod mirror;
 mod mysql;
@@ -35,7 +36,7 @@ pub(crate) fn services(repo: &Repo, args: &[&str]) -> Result {
         return Err(Failed::Usage("services: up, down or status?".to_owned()));
     };
     match *verb {
-        "up" => up(repo, &asked(rest)?).map(|_| ()),
+        "up" => up(repo, &asked(rest)?, &mut Vec::new()),
         "status" => status::status(repo, &Folder::find()?, &asked(rest)?),
         "down" => {
             let (options, names): (Vec<&str>, Vec<&str>) = rest.iter().partition(|arg| arg.starts_with('-'));
@@ -50,9 +51,9 @@ pub(crate) fn services(repo: &Repo, args: &[&str]) -> Result {
     }
 }
 
-/// Brings servers up; returns those that were not up before.
-pub(crate) fn up(repo: &Repo, servers: &[Server]) -> Result<Vec<Server>> {
-    up::up(repo, &Folder::find()?, servers)
+/// Brings servers up; those that were not up before are added to `started`, also where a later one fails.
+pub(crate) fn up(repo: &Repo, servers: &[Server], started: &mut Vec<Server>) -> Result {
+    up::up(repo, &Folder::find()?, servers, started)
 }
 
 /// Ends servers, those of ours alone.

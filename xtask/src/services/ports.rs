@@ -10,17 +10,20 @@ use crate::run::{Failed, Result};
 /// The ports of one instance, by what they are for.
 pub(super) type Ports = BTreeMap<String, u16>;
 
-/// How far from the wanted port another is looked for.
-const REACH: u16 = 200;
+/// How far from the wanted port another is looked for, and in which steps: the neighbours are often somebody's default.
+const REACH: u16 = 500;
+const STEP: usize = 10;
 
-/// Chooses a port for each purpose: the wanted one, or the next that is free and not chosen here already.
+/// Chooses a port for each purpose: the wanted one, or one above it that is free and not chosen here already.
 pub(super) fn choose(wanted: &[(&str, u16)], free: impl Fn(u16) -> bool) -> Result<Ports> {
     let mut ports = Ports::new();
     for (purpose, first) in wanted {
         let last = first.saturating_add(REACH);
         // The other wanted ones are left to those who want them.
         let asked = |port: u16| wanted.iter().any(|(name, number)| name != purpose && *number == port);
-        let port = (*first..=last).find(|port| !asked(*port) && !ports.values().any(|p| p == port) && free(*port));
+        let port = (*first..=last)
+            .step_by(STEP)
+            .find(|port| !asked(*port) && !ports.values().any(|p| p == port) && free(*port));
         let port = port.ok_or_else(|| {
             Failed::Step(format!("failed to find a free port for `{purpose}` from {first} to {last}; end what listens"))
         })?;
@@ -39,14 +42,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_taken_port_gives_way_to_the_next_that_nobody_wants() {
-        let wanted = [("port", 100), ("tls_port", 101)];
-        let ports = choose(&wanted, |_| true).unwrap();
-        assert_eq!((ports["port"], ports["tls_port"]), (100, 101));
-        let ports = choose(&wanted, |port| port != 100).unwrap();
-        assert_eq!((ports["port"], ports["tls_port"]), (102, 101));
-        let ports = choose(&wanted, |port| port > 101).unwrap();
-        assert_eq!((ports["port"], ports["tls_port"]), (102, 103));
+    fn a_taken_port_gives_way_to_one_above_it_that_nobody_wants() {
+        let wanted = [("port", 100), ("tls_port", 101), ("api_port", 110)];
+        let chosen = |free: fn(u16) -> bool| {
+            let ports = choose(&wanted, free).unwrap();
+            [ports["port"], ports["tls_port"], ports["api_port"]]
+        };
+        assert_eq!(chosen(|_| true), [100, 101, 110]);
+        assert_eq!(chosen(|port| port != 100), [120, 101, 110]);
+        assert_eq!(chosen(|port| port > 110), [120, 111, 130]);
     }
 
     #[test]

@@ -48,21 +48,30 @@ impl Process {
 
     /// Ends it: asks, waits, then kills. A process of the same pid that is not ours is left alone.
     pub(super) fn end(self) -> Result {
-        for signal in ["TERM", "KILL"] {
-            if !self.alive() {
-                return Ok(());
-            }
+        self.gone_after("TERM")?;
+        self.kill()
+    }
+
+    /// Kills it, unless it is gone.
+    pub(super) fn kill(self) -> Result {
+        self.gone_after("KILL")?;
+        let pid = self.pid;
+        if self.alive() {
+            Err(Failed::Step(format!("process {pid} does not end, not even by SIGKILL")))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn gone_after(self, signal: &str) -> Result {
+        if self.alive() {
             self.signal(signal)?;
             let watch = Stopwatch::start();
             while self.alive() && watch.elapsed() < STOP_TIME {
                 sleep(PACE);
             }
         }
-        if self.alive() {
-            Err(Failed::Step(format!("process {} does not end, not even by SIGKILL", self.pid)))
-        } else {
-            Ok(())
-        }
+        Ok(())
     }
 
     fn signal(self, signal: &str) -> Result {

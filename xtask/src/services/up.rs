@@ -8,7 +8,9 @@ use super::{
     choice::{Choice, Facts, Program, choose},
     debian, docker,
     folder::{Folder, Servers},
-    is_alive, mariadb, mysql,
+    is_alive,
+    leftovers::{self, Whose},
+    mariadb, mysql,
     ports::{self, Ports},
     process::Process,
     programs, rabbitmq, ready,
@@ -23,21 +25,25 @@ use crate::run::{Failed, Repo, Result};
 /// How long a server may take until it serves, on a machine that is busy with other things.
 const START_TIME: Duration = Duration::from_secs(120);
 
-/// Brings servers up; returns those that were not up before.
-pub(super) fn up(repo: &Repo, folder: &Folder, asked: &[Server]) -> Result<Vec<Server>> {
+/// Brings servers up; those that were not up before are added to `started`.
+pub(super) fn up(repo: &Repo, folder: &Folder, asked: &[Server], started: &mut Vec<Server>) -> Result {
     let _lock = folder.lock()?;
+    leftovers::end(folder, Whose::Dead)?;
     let mut servers = folder.read()?;
-    let mut started = Vec::new();
+    let before = started.len();
     for server in asked {
-        let is_new = Up { repo, folder, server: *server }.bring(&mut servers)?;
-        if is_new {
+        let was_alive = is_alive(repo, folder, &servers, *server);
+        let outcome = Up { repo, folder, server: *server }.bring(&mut servers, was_alive);
+        // Also where it did not come to serve: it may run.
+        if !was_alive && is_alive(repo, folder, &servers, *server) {
             started.push(*server);
         }
+        outcome?;
     }
-    if !started.is_empty() {
+    if started.len() > before {
         println!("tests read {}", folder.list().display());
     }
-    Ok(started)
+    Ok(())
 }
 
 /// One server on its way up.
@@ -48,21 +54,20 @@ struct Up<'a> {
 }
 
 impl Up<'_> {
-    /// Takes the first way that is open; `true`: the server is new.
-    fn bring(&self, servers: &mut Servers) -> Result<bool> {
-        let running = is_alive(self.repo, self.folder, servers, self.server);
+    /// Takes the first way that is open.
+    fn bring(&self, servers: &mut Servers, running: bool) -> Result {
         match choose(&self.facts(running)) {
-            Choice::Given(url) => self.given(&url).map(|()| false),
-            Choice::Running => self.wait(servers).map(|()| false),
-            Choice::Program(program) => self.start(servers, &program).map(|()| true),
+            Choice::Given(url) => self.given(&url),
+            Choice::Running => self.wait(servers),
+            Choice::Program(program) => self.start(servers, &program),
             Choice::Debian => {
                 let folder = self.folder;
                 folder.make(&folder.of(self.server))?;
                 debian::install(folder, self.server)?;
                 let program = self.installed()?;
-                self.start(servers, &program).map(|()| true)
+                self.start(servers, &program)
             }
-            Choice::Docker => self.contain(servers).map(|()| true),
+            Choice::Docker => self.contain(servers),
             Choice::Nothing => Err(self.nothing()),
         }
     }

@@ -1,3 +1,5 @@
+mod servers;
+
 use super::*;
 use crate::{
     document::page,
@@ -14,6 +16,8 @@ data_dir = "/var/lib/oncebox"
 listen = "0.0.0.0:9000"
 drain_time_ms = 10_000
 lease_time_ms = 5_000
+heartbeat_ms = 2_000
+boot_timeout_ms = 9_000
 log = "json"
 
 [host.limits]
@@ -23,12 +27,14 @@ module_bytes_max = 1_000_000
 payload_bytes_max = 100_000
 key_bytes_max = 128
 hops_max = 4
+connections_max = 7
 
 [tenants.shop]
 slow_run_ms = 10
 unit_time_ms_max = 50
 batch_max = 16
 batch_bytes_max = 1_000
+ack_gap_ms = 50
 tables = ["points_account", "member_level"]
 triggers = ["points_account.audit"]
 
@@ -66,6 +72,7 @@ config = { points_per_yuan = "1" }
 destinations = { points-awarded = "kept", told = "notify" }
 key = "order:{/orderId}"
 fingerprint = "payload"
+ordering = "user:{/userId}"
 [tenants.shop.handlers.points-award.limits]
 run_time_ms_max = 500
 memory_bytes_max = 16_777_216
@@ -99,8 +106,8 @@ fn demo() -> Config {
         listen: Some(([0, 0, 0, 0], 9000).into()),
         drain_time: Duration::from_secs(10),
         lease_time: Duration::from_secs(5),
-        heartbeat: Duration::from_secs(5),
-        boot_timeout: Duration::from_secs(20),
+        heartbeat: Duration::from_secs(2),
+        boot_timeout: Duration::from_secs(9),
         log: LogFormat::Json,
         limits: HostLimits {
             memory_bytes_max: 33_554_432,
@@ -109,7 +116,7 @@ fn demo() -> Config {
             payload_bytes_max: 100_000,
             key_bytes_max: 128,
             hops_max: 4,
-            connections_max: 64,
+            connections_max: 7,
         },
     };
     Config { host, tenants: BTreeMap::from([("shop".into(), shop())]) }
@@ -122,7 +129,7 @@ fn points_award() -> Handler {
         destinations: BTreeMap::from([("points-awarded".into(), "kept".into()), ("told".into(), "notify".into())]),
         key: Some("order:{/orderId}".into()),
         fingerprint: Some(FingerprintSpec::Payload),
-        ordering: None,
+        ordering: Some("user:{/userId}".into()),
         limits: HandlerLimits {
             run_time_max: Some(Duration::from_millis(500)),
             memory_bytes_max: Some(16_777_216),
@@ -167,7 +174,7 @@ fn shop() -> Tenant {
         batch_max: 16,
         batch_bytes_max: 1_000,
         defer_after: 3,
-        ack_gap: Duration::from_millis(100),
+        ack_gap: Duration::from_millis(50),
         tables: vec!["points_account".into(), "member_level".into()],
         triggers: vec!["points_account.audit".into()],
         store: Store::Sqlite { path: "shop.db".into(), schema: Some("schema.sql".into()) },
@@ -287,6 +294,7 @@ fn a_small_configuration_gets_the_defaults() {
     let tenant = &config.tenants["t"];
     assert_eq!((tenant.slow_run, tenant.unit_time_max), (Duration::from_millis(20), Duration::from_millis(100)));
     assert_eq!((tenant.batch_max, tenant.batch_bytes_max), (256, 4 * 1024 * 1024));
+    assert_eq!(tenant.ack_gap, Duration::from_millis(100));
     assert_eq!(tenant.sources["s"].prefetch, 2_048);
     assert_eq!(tenant.handlers["h"], default_handler());
 }
@@ -732,6 +740,12 @@ fn a_template_that_cannot_be_used_is_refused_where_it_stands() {
         8,
         7,
         "tenants.t.handlers.h.key cannot be used: the key has no placeholder, so that every event would have the same key",
+    );
+    assert_error(
+        &tenant_with("ordering = \"order\"\n"),
+        8,
+        12,
+        "tenants.t.handlers.h.ordering cannot be used: the key has no placeholder, so that every event would have the same key",
     );
 }
 

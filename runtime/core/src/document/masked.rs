@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_secret_over_several_lines_does_not_move_the_lines_after_it() {
         let text = "a = '''x\ny\nz'''\nb = 1\n";
-        let masked = Masked::new(text, vec![7..12]);
+        let masked = Masked::new(text, vec![Range { start: 7, end: 12 }]);
         let error = masked.error("f", text, 16..17, "wrong".into());
         assert_eq!((error.line, error.column, error.excerpt.as_str()), (4, 1, "b = 1"));
         let error = masked.error("f", text, 9..10, "wrong".into());

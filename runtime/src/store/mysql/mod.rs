@@ -41,7 +41,7 @@ use oncebox_core::{
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 
-use self::{catalogue::Elsewhere, errors::MysqlError, server::Server, session::Session};
+use self::{catalogue::Elsewhere, checks::Finding, errors::MysqlError, server::Server, session::Session};
 use super::{
     BlockedHandler, ClaimedRow, Deployment, DeploymentAnswer, DeploymentId, DeploymentOffer, Gauges, HandlerId,
     HeldFilter, HeldId, HeldRow, HeldStory, KeyStory, Lane, LaneCount, LiveBoot, LocalId, LocalMessage, Migrated,
@@ -77,7 +77,8 @@ impl MysqlStore {
     /// Opens a tenant's database. A host looks at the server's settings first: with unsafe ones it does not start.
     ///
     /// # Errors
-    /// [`StoreError::Away`] when the server cannot be reached; [`StoreError::Migration`] when a migration is due or the
+    /// [`StoreError::Away`] when the server cannot be reached; [`StoreError::Denied`] when it does not let the user in;
+    /// [`StoreError::Migration`] when a migration is due or the
     /// tables are newer; [`StoreError::Unsafe`] when no promise would hold; [`StoreError::Catalogue`] when the SQL gate
     /// would see nothing.
     pub async fn open(settings: &config::Mysql, lanes: MysqlLanes, usage: Use) -> Result<Arc<Self>, StoreError> {
@@ -105,17 +106,13 @@ impl MysqlStore {
         usage: Use,
     ) -> Result<Arc<Self>, StoreError> {
         let server = Arc::new(server);
-        let mut session = Session::open(&server).await?;
+        let mut session = Session::first(&server).await?;
         if usage == Use::Host {
-            let facts = checks::facts(&mut session).await?;
-            for warning in checks::judge(checks::findings(&facts), durability)? {
+            for warning in trusted(&mut session, durability).await? {
                 tracing::warn!(%warning, "a setting of the database server");
             }
-        }
-        migrate::up_to_date(&mut session).await?;
-        if usage == Use::Host {
-            // Without it no module could be served: better said at the start than with every deployment.
-            catalogue::usable(&mut session).await?;
+        } else {
+            migrate::up_to_date(&mut session).await?;
         }
         let admin = Mutex::new(Admin { session, elsewhere: Elsewhere::default() });
         let lanes = LaneCount { lanes, slow_lanes };
@@ -130,14 +127,13 @@ impl MysqlStore {
         migrate::migrate(settings).await
     }
 
-    /// The warnings and refusals of the server's settings, as text: what `oncebox check` shows.
+    /// What a host would warn of when it opens this database: what `oncebox check store` shows.
     ///
     /// # Errors
-    /// [`StoreError::Away`] or [`StoreError::Unsafe`], as for a host.
+    /// As [`MysqlStore::open`] for a host.
     pub async fn warnings(settings: &config::Mysql) -> Result<Vec<String>, StoreError> {
-        let mut session = Session::open(&Arc::new(Server::new(settings))).await?;
-        let facts = checks::facts(&mut session).await?;
-        let warnings = checks::judge(checks::findings(&facts), settings.durability)?;
+        let mut session = Session::first(&Arc::new(Server::new(settings))).await?;
+        let warnings = trusted(&mut session, settings.durability).await?;
         Ok(warnings.iter().map(ToString::to_string).collect())
     }
 
@@ -162,6 +158,16 @@ fn away(error: &StoreError) -> StatementError {
     MysqlError::Connection { what: "prepare", message: error.to_string() }.of_statement()
 }
 
+/// Looks at all without which no host may start; the answer is what it warns of.
+async fn trusted(session: &mut Session, durability: config::Durability) -> Result<Vec<Finding>, StoreError> {
+    let facts = checks::facts(session).await?;
+    let warnings = checks::judge(checks::findings(&facts), durability)?;
+    migrate::up_to_date(session).await?;
+    // Without it no module could be served: better said at the start than with every deployment.
+    catalogue::usable(session).await?;
+    Ok(warnings)
+}
+
 #[async_trait]
 impl Store for MysqlStore {
     fn dialect(&self) -> Dialect {
@@ -179,6 +185,10 @@ impl Store for MysqlStore {
 
     async fn host_is_live(&self) -> Result<bool, StoreError> {
         fleet::host_is_live(&mut self.admin().await?.session).await
+    }
+
+    fn idle_after(&self) -> Option<Duration> {
+        Some(self.server.idle_after())
     }
 
     async fn lane(&self) -> Result<Box<dyn Lane>, StoreError> {
@@ -358,6 +368,6 @@ impl Store for MysqlStore {
 
     /// The server ends a session when its connection is closed; nothing is left to be done.
     async fn close(&self) {
-        self.admin.lock().await.session.abandon("the store was closed");
+        self.admin.lock().await.session.close().await;
     }
 }

@@ -1,7 +1,7 @@
 //! A lane's session and its unit of work. The order of the calls is the host's (`host/unit_of_work.rs`); here is what
 //! each of them is on MySQL and MariaDB, and what an error leaves of the transaction.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use async_trait::async_trait;
 use oncebox_core::{
@@ -71,6 +71,10 @@ impl Lane for MysqlLane {
         let rows = self.session.begin_with(concat!("START TRANSACTION; ", now_us!())).await?;
         let now_us = rows.first().map(|row| Columns::of("the clock", row).integer(0)).transpose()?;
         Ok(Box::new(MysqlUnit { lane: self, now_us, has_released: false, has_news: false }))
+    }
+
+    async fn close(mut self: Box<Self>) {
+        self.session.close().await;
     }
 }
 
@@ -181,6 +185,15 @@ impl UnitOfWork for MysqlUnit<'_> {
 
     async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError> {
         statements::write(&mut self.lane.session, &mut self.lane.signatures, sql, params).await
+    }
+
+    async fn staged_insert_many(
+        &mut self,
+        sql: &Arc<str>,
+        group: Range<usize>,
+        rows: &[&[Value]],
+    ) -> Result<u64, StatementError> {
+        statements::insert_many(&mut self.lane.session, &mut self.lane.signatures, sql, group, rows).await
     }
 
     async fn query(&mut self, sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError> {

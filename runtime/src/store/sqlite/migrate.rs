@@ -60,11 +60,12 @@ pub(super) async fn number(connection: &mut SqliteConnection) -> Result<i64, Sto
         .map_err(|error| store_error("migrate", &error))
 }
 
-/// Leases of an earlier life are void: there is one host, and it has just begun.
+/// Leases of an earlier life are void, and it is over: there is one host, and it has just begun.
 pub(super) async fn void_leases(connection: &mut SqliteConnection) -> Result<(), StoreError> {
     let sql = "BEGIN IMMEDIATE;
         UPDATE ob_local SET lease_token = NULL, due_at = received_at WHERE lease_token IS NOT NULL;
         UPDATE ob_held SET lease_token = NULL, due_at = changed_at WHERE lease_token IS NOT NULL AND state = 0;
+        UPDATE ob_boot SET ended_at = seen_at WHERE ended_at IS NULL;
         COMMIT;";
     sqlx::raw_sql(sql).execute(connection).await.map(|_| ()).map_err(|error| store_error("void leases", &error))
 }

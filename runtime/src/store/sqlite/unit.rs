@@ -2,6 +2,7 @@
 //! that rows which are read here cannot change before the commit; the locks of other stores are plain reads here.
 
 use std::{
+    ops::Range,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -279,6 +280,20 @@ impl UnitOfWork for SqliteUnit<'_> {
 
     async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError> {
         statements::write(&mut self.lane.connection, sql, params).await
+    }
+
+    /// Row by row: nothing is saved here, where no statement crosses a network.
+    async fn staged_insert_many(
+        &mut self,
+        sql: &Arc<str>,
+        _group: Range<usize>,
+        rows: &[&[Value]],
+    ) -> Result<u64, StatementError> {
+        let mut matched = 0;
+        for row in rows {
+            matched += statements::write(&mut self.lane.connection, sql, row).await?;
+        }
+        Ok(matched)
     }
 
     async fn query(&mut self, sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError> {

@@ -1,0 +1,98 @@
+//! A lane's connection to its tenant's database: opened when a batch needs it, closed when it idles.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    connections::{Connections, Place},
+    lane::{LaneContext, Patience},
+    run::Work,
+};
+use crate::store::Lane;
+
+/// A lane's connection, if it has one now.
+pub struct Link {
+    open: Option<Open>,
+    /// Where a place for it is to be had; `None`: it needs none, and stays open.
+    connections: Option<Arc<Connections>>,
+}
+
+/// In this order, so that a dropped one is closed before its place goes to another lane.
+struct Open {
+    connection: Box<dyn Lane>,
+    place: Option<Place>,
+}
+
+impl Link {
+    /// No connection yet.
+    #[must_use]
+    pub fn new(connections: Option<Arc<Connections>>) -> Self {
+        Self { open: None, connections }
+    }
+
+    /// The connection, opened if it is not, however long the database is away: meanwhile other lanes may have its place.
+    /// `None`: the host stops.
+    pub async fn open(&mut self, lane: &LaneContext) -> Option<&mut dyn Lane> {
+        if self.open.is_none() {
+            let mut patience = Patience::new(lane);
+            self.open = loop {
+                let place = match &self.connections {
+                    Some(connections) => Some(connections.place().await?),
+                    None => None,
+                };
+                match lane.tenant.store.lane().await {
+                    Ok(connection) => break Some(Open { connection, place }),
+                    Err(error) => {
+                        drop(place);
+                        patience.wait(&error).await?;
+                    }
+                }
+            };
+            patience.over();
+        }
+        let open = self.open.as_mut()?;
+        Some(open.connection.as_mut())
+    }
+
+    /// The connection is broken, or its database away.
+    pub fn lost(&mut self) {
+        self.open = None;
+    }
+
+    /// Waits for the next batch. When that takes long, or another lane waits for its place, the connection is closed
+    /// meanwhile. `None`: the queue is closed.
+    pub async fn take(&mut self, lane: &LaneContext) -> Option<Vec<Work>> {
+        let limits = lane.batch_limits();
+        if let Some(Open { place: Some(place), .. }) = &self.open {
+            let idle_after = lane.tenant.store.idle_after().unwrap_or(Duration::MAX);
+            tokio::select! {
+                biased;
+                batch = lane.queue.take(limits) => return batch,
+                () = place.wanted() => {}
+                () = tokio::time::sleep(idle_after) => {}
+            }
+            self.close().await;
+        }
+        lane.queue.take(limits).await
+    }
+
+    /// Between two batches: gives up the connection if another lane waits for its place.
+    pub async fn make_way(&mut self) {
+        if self.open.as_ref().is_some_and(|open| open.place.as_ref().is_some_and(Place::is_wanted)) {
+            self.close().await;
+        }
+    }
+
+    async fn close(&mut self) {
+        if let Some(Open { connection, place }) = self.open.take() {
+            connection.close().await;
+            drop(place);
+        }
+    }
+}
+
+impl From<Box<dyn Lane>> for Link {
+    /// One that is open already and needs no place.
+    fn from(connection: Box<dyn Lane>) -> Self {
+        Self { open: Some(Open { connection, place: None }), connections: None }
+    }
+}

@@ -1,0 +1,75 @@
+//! Lanes' connections: opened when needed, and given up where another lane needs the place.
+
+use std::{sync::Arc, time::Duration};
+
+use oncebox::host::{Connections, LaneContext, Link, Work};
+use tokio::time::timeout;
+
+use crate::bench::{Bench, deliver};
+
+/// Long enough for whatever need not wait.
+const SOON: Duration = Duration::from_secs(30);
+/// What must not be over by then is taken for waiting.
+const A_WHILE: Duration = Duration::from_millis(200);
+
+/// The same lane once more, with what waits for it.
+fn again(lane: &LaneContext) -> LaneContext {
+    LaneContext {
+        tenant: lane.tenant.clone(),
+        number: lane.number,
+        is_slow: lane.is_slow,
+        queue: Arc::default(),
+        stopping: lane.stopping.clone(),
+    }
+}
+
+#[tokio::test]
+async fn a_lane_that_idles_gives_its_connection_to_one_that_waits() {
+    let bench = Bench::new().await;
+    let connections = Connections::new(1);
+    let (mut idle, mut busy) = (Link::new(Some(connections.clone())), Link::new(Some(connections)));
+    assert!(idle.open(&bench.lane).await.is_some());
+    // Not at once: the lane is not idle yet.
+    assert!(timeout(A_WHILE, busy.open(&bench.lane)).await.is_err());
+    let lane = again(&bench.lane);
+    let queue = lane.queue.clone();
+    let idles = tokio::spawn(async move { idle.take(&lane).await });
+    assert!(timeout(SOON, busy.open(&bench.lane)).await.unwrap().is_some());
+    // It still takes what comes.
+    queue.push(Work::from(deliver(&bench.plain, "a", 1)));
+    assert_eq!(timeout(SOON, idles).await.unwrap().unwrap().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn between_two_batches_a_lane_makes_way_only_for_one_that_waits() {
+    let bench = Bench::new().await;
+    let connections = Connections::new(1);
+    let (mut first, mut second) = (Link::new(Some(connections.clone())), Link::new(Some(connections.clone())));
+    first.open(&bench.lane).await.unwrap();
+    first.make_way().await;
+    let lane = again(&bench.lane);
+    let waits = tokio::spawn(async move {
+        second.open(&lane).await.unwrap();
+        // A batch later.
+        second.make_way().await;
+        second
+    });
+    tokio::task::yield_now().await;
+    assert!(timeout(A_WHILE, connections.place()).await.is_err(), "nobody waited, so the first has kept its place");
+    first.make_way().await;
+    let second = timeout(SOON, waits).await.unwrap().unwrap();
+    // The first comes back as a third: a link that is let go lets its place go.
+    drop(second);
+    assert!(timeout(SOON, first.open(&bench.lane)).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_opened_anew_and_its_place_is_free_meanwhile() {
+    let bench = Bench::new().await;
+    let connections = Connections::new(1);
+    let mut link = Link::new(Some(connections.clone()));
+    link.open(&bench.lane).await.unwrap();
+    link.lost();
+    drop(timeout(SOON, connections.place()).await.unwrap());
+    assert!(link.open(&bench.lane).await.unwrap().inbox_look_up(&[]).await.unwrap().is_empty());
+}
