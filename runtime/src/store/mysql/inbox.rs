@@ -61,6 +61,14 @@ static MARK: Many = Many::insert(
        result = {result}, decided_at = GREATEST({decided_at}, ob_inbox.decided_at + INTERVAL 1 MICROSECOND)",
 );
 
+/// Each row is there, as for [`MARK`].
+static UNCOUNT: Many = Many::insert(
+    "INSERT INTO ob_inbox (handler_id, business_key, state, attempts, fingerprint, rule_id, token, event_id, source,
+       received_at, decided_at) VALUES ",
+    "(?, ?, 0, 0, '', 0, '', '', '', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
+    " ON DUPLICATE KEY UPDATE duplicates = duplicates - 1",
+);
+
 fn key_args(args: &mut super::args::Args, (handler, key): &InboxKey) {
     args.add(handler.0);
     args.add(key.as_bytes());
@@ -123,6 +131,12 @@ pub(super) async fn delete(session: &mut Session, token: LeaseToken, keys: &[Inb
     let own: Vec<InboxKey> =
         rows.into_iter().filter(|row| row.token == token).map(|row| (row.handler, row.key)).collect();
     session.write_keys("inbox delete", &DELETE, &own, |_| (), key_args).await?;
+    Ok(())
+}
+
+/// Takes back what the unit's insert has counted on rows that were there before.
+pub(super) async fn uncount(session: &mut Session, keys: &[InboxKey]) -> Result<(), StoreError> {
+    session.write_many("inbox uncount", &UNCOUNT, keys, |(_, key)| key.as_bytes().len(), key_args).await?;
     Ok(())
 }
 
