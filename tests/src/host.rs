@@ -196,9 +196,19 @@ impl Site {
     /// It cannot be started.
     #[must_use]
     pub fn start(&self) -> Host {
+        self.start_with("oncebox.toml")
+    }
+
+    /// The same with another configuration of the folder.
+    ///
+    /// # Panics
+    /// It cannot be started.
+    #[must_use]
+    pub fn start_with(&self, config: &str) -> Host {
         let number = self.hosts.fetch_add(1, Ordering::Relaxed);
         let log = self.path(&format!("host-{number}.log"));
-        let child = self.oncebox(&["run"]).stdin(Stdio::null()).stderr(File::create(&log).unwrap()).spawn().unwrap();
+        let run = ["--config", config, "run"];
+        let child = self.oncebox(&run).stdin(Stdio::null()).stderr(File::create(&log).unwrap()).spawn().unwrap();
         Host { child, log }
     }
 
@@ -321,7 +331,19 @@ impl Host {
     /// # Panics
     /// It cannot be sent.
     pub fn terminate(&self) {
-        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        self.signal("-TERM");
+    }
+
+    /// Lets it hang: it does nothing any more, and its connections stay open.
+    ///
+    /// # Panics
+    /// It cannot be told.
+    pub fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
     }
 

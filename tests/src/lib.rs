@@ -7,6 +7,7 @@ pub mod feed;
 pub mod host;
 pub mod page;
 pub mod patience;
+pub mod probe;
 pub mod promise;
 pub mod proxy;
 pub mod services;

@@ -7,7 +7,7 @@ use std::thread;
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, Row as _, mysql::MySqlRow};
 use tokio::runtime::Builder;
 
-use super::{Server, fresh_name};
+use super::{Kind, Server, fresh_name};
 
 /// Somebody who may log in.
 #[derive(Debug, Clone)]
@@ -128,7 +128,7 @@ impl MysqlDatabase {
     /// The server does not answer.
     #[must_use]
     pub fn sessions_of(&self, user: &User) -> Vec<String> {
-        self.lines(&sessions(&format!("user = '{}'", user.name)))
+        self.lines(&sessions(self.server.kind, &format!("user = '{}'", user.name)))
     }
 
     /// Cuts all sessions of a user, as a failover does; how many there were.
@@ -146,7 +146,8 @@ impl Drop for MysqlDatabase {
     fn drop(&mut self) {
         let Self { name, migrate, runtime, server } = self;
         // A session that is left over would hold a lock that DROP DATABASE waits for. Best effort: the server may be gone.
-        let left = sessions(&format!("db = '{name}' OR user IN ('{}', '{}')", migrate.name, runtime.name));
+        let left = format!("db = '{name}' OR user IN ('{}', '{}')", migrate.name, runtime.name);
+        let left = sessions(server.kind, &left);
         for row in rows(&server.url, &left).into_iter().flatten() {
             if let Ok(id) = row.try_get_unchecked::<String, _>(0) {
                 let _ = on(&server.url, &[format!("KILL {id}")]);
@@ -161,8 +162,13 @@ impl Drop for MysqlDatabase {
     }
 }
 
-fn sessions(whose: &str) -> String {
-    format!("SELECT CAST(id AS CHAR) FROM information_schema.processlist WHERE ({whose}) AND id <> CONNECTION_ID()")
+fn sessions(kind: Kind, whose: &str) -> String {
+    let list = match kind {
+        // The other list of MySQL reads the running texts, and fails where one has bytes that are no text (3854).
+        Kind::Mysql => "performance_schema.processlist",
+        Kind::Mariadb | Kind::Rabbitmq => "information_schema.processlist",
+    };
+    format!("SELECT CAST(id AS CHAR) FROM {list} WHERE ({whose}) AND id <> CONNECTION_ID()")
 }
 
 /// Runs statements on a connection of their own, one after the other.
