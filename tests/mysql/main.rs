@@ -53,4 +53,5 @@ on_both_servers! {
     shop a_shop_goes_from_an_empty_database_to_applied_events_as_the_documented_users;
     checks a_server_as_the_tests_have_it_is_trusted;
     checks a_table_of_another_engine_is_refused;
+    checks every_setting_is_read_and_judged;
 }

@@ -130,7 +130,7 @@ pub(crate) async fn a_shop_goes_from_an_empty_database_to_applied_events_as_the_
     // A table that is changed under it is seen.
     bench.database.execute("ALTER TABLE points_account RENAME COLUMN points TO score");
     for host in &mut hosts {
-        host.wait_for("tables have changed under a deployed handler");
+        host.wait_for("tables have changed under");
     }
     for host in hosts {
         let (code, log) = host.end();
