@@ -10,5 +10,8 @@ pub(crate) mod lifecycle;
 pub(crate) mod local;
 pub(crate) mod modules;
 pub(crate) mod savepoints;
+pub(crate) mod server_faults;
+pub(crate) mod server_locks;
+pub(crate) mod server_types;
 pub(crate) mod statements;
 pub(crate) mod stories;

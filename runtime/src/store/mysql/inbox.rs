@@ -42,12 +42,13 @@ static LOCK: Many = Many::keys(
 );
 
 /// A join by key: what a DELETE with a list reads, and locks, is up to the server (MariaDB reads a small table whole).
+/// The key's type must be that of the column, VARBINARY(512): a BLOB is not looked for in an index.
 static DELETE: Many = Many::new(
     "DELETE i FROM (",
-    "SELECT CAST(? AS UNSIGNED) AS handler_id, CAST(? AS BINARY) AS business_key, CAST(? AS BINARY) AS token",
+    "SELECT CAST(? AS UNSIGNED) AS handler_id, LEFT(CAST(? AS BINARY), 512) AS business_key",
     " UNION ALL ",
-    ") AS own STRAIGHT_JOIN ob_inbox AS i
-     ON i.handler_id = own.handler_id AND i.business_key = own.business_key WHERE i.token = own.token",
+    ") AS own STRAIGHT_JOIN ob_inbox AS i FORCE INDEX (PRIMARY)
+     ON i.handler_id = own.handler_id AND i.business_key = own.business_key",
 );
 
 /// Each row is there: the insert is never done, and its other values are never seen. `decided_at` moves in any case, so
@@ -115,20 +116,13 @@ pub(super) async fn lock(session: &mut Session, keys: &[InboxKey]) -> Result<Vec
     Ok(keys.iter().map(|key| found.remove(key)).collect())
 }
 
-/// Takes back the unit's own rows.
+/// Takes back the unit's own rows. They are looked for first: a key that somebody else holds, perhaps the very one that
+/// this unit has waited for in vain, must not be waited for once more.
 pub(super) async fn delete(session: &mut Session, token: LeaseToken, keys: &[InboxKey]) -> Result<(), StoreError> {
-    session
-        .write_keys(
-            "inbox delete",
-            &DELETE,
-            keys,
-            |_| (),
-            |args, key| {
-                key_args(args, key);
-                args.add(&token.as_bytes()[..]);
-            },
-        )
-        .await?;
+    let rows = look_up(session, keys).await?;
+    let own: Vec<InboxKey> =
+        rows.into_iter().filter(|row| row.token == token).map(|row| (row.handler, row.key)).collect();
+    session.write_keys("inbox delete", &DELETE, &own, |_| (), key_args).await?;
     Ok(())
 }
 
