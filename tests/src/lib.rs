@@ -8,6 +8,7 @@ pub mod host;
 pub mod page;
 pub mod patience;
 pub mod promise;
+pub mod script;
 pub mod services;
 pub mod tenant_database;
 pub mod wat;
