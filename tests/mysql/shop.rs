@@ -78,7 +78,7 @@ pub(crate) async fn a_shop_goes_from_an_empty_database_to_applied_events_as_the_
     let folder = shop(&bench);
     bench.grant_migrate_rights();
     // Without any right there is not even a session.
-    folder.oncebox(["tally"]).fails(6, ["error[store-away]: tenant `shop`: ", "Access denied for user"]);
+    folder.oncebox(["tally"]).fails(9, ["error[store-denied]: tenant `shop`: ", "Access denied for user"]);
     let (name, user) = (&bench.database.name, &bench.database.runtime.name);
     bench.database.grant(&format!("SELECT ON {name}.*"));
     // Nothing works before the migration, and everything says why.

@@ -43,8 +43,8 @@ impl LaneContext {
     }
 
     /// Does a unit of work until it is through. A batch that fails for another reason than an absent database is cut
-    /// in halves; what is in the way of another unit is tried again, some times; what fails alone is logged and tried again later, and so is what stands behind it in its line, so that
-    /// it does not hold up the others.
+    /// in halves; what is in the way of another unit is tried again, some times; what fails alone is logged and tried
+    /// again later, and so is what stands behind it in its line, so that it does not hold up the others.
     pub async fn decide(&self, link: &mut Link, batch: Vec<Item>) -> Vec<(Vec<Item>, Done)> {
         let mut patience = Patience::new(self);
         let (mut todo, mut done) = (vec![batch], Vec::new());

@@ -10,7 +10,10 @@ use sqlx::{
 };
 use tokio::sync::Mutex;
 
-use super::{columns, errors::MysqlError};
+use super::{
+    columns,
+    errors::{MysqlError, server_error},
+};
 use crate::store::StoreError;
 
 /// What every session with one tenant's database is opened with.
@@ -107,6 +110,11 @@ impl Server {
         self.call_time
     }
 
+    /// A lane that was idle for so long closes its own.
+    pub(super) fn idle_after(&self) -> Duration {
+        self.idle_timeout / 2
+    }
+
     /// A session that was idle for so long is not used again: the server is about to end it.
     pub(super) fn idle_max(&self) -> Duration {
         self.idle_timeout.mul_f64(0.8)
@@ -114,6 +122,9 @@ impl Server {
 
     /// Opens a connection with the host's settings. Nothing is lost when it is given up in the middle: nothing was
     /// begun on it.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`] when the server does not let the user in; otherwise [`StoreError::Away`].
     pub(super) async fn connect(&self) -> Result<(MySqlConnection, Facts), StoreError> {
         let options = self.options()?;
         let opened = tokio::time::timeout(CONNECT_TIME, async {
@@ -123,6 +134,9 @@ impl Server {
         });
         match opened.await {
             Ok(Ok(opened)) => Ok(opened),
+            Ok(Err(error)) if is_refusal(&error) => {
+                Err(StoreError::Denied { message: format!("{}: {}", self.address, words(&error)) })
+            }
             Ok(Err(error)) => Err(self.away(&words(&error))),
             Err(_) => Err(self.away(&format!("no session within {} s", CONNECT_TIME.as_secs()))),
         }
@@ -178,6 +192,11 @@ impl Server {
                CONCAT_WS(':', @@hostname, @@port, @@server_id), 0.5"
         )
     }
+}
+
+/// Whether the server answers and does not let the user in: a wrong password, a missing right, no such database.
+fn is_refusal(error: &sqlx::Error) -> bool {
+    server_error(error).is_some_and(|error| matches!(error.number(), 1044 | 1045 | 1049 | 1130 | 1698))
 }
 
 /// Sends the settings and reads the answer.

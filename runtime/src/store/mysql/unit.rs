@@ -72,6 +72,10 @@ impl Lane for MysqlLane {
         let now_us = rows.first().map(|row| Columns::of("the clock", row).integer(0)).transpose()?;
         Ok(Box::new(MysqlUnit { lane: self, now_us, has_released: false, has_news: false }))
     }
+
+    async fn close(mut self: Box<Self>) {
+        self.session.close().await;
+    }
 }
 
 /// The open transaction of a lane's session.
