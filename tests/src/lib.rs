@@ -13,6 +13,7 @@ pub mod promise;
 pub mod proxy;
 pub mod publisher;
 pub mod relay;
+pub mod script;
 pub mod services;
 pub mod tenant_database;
 pub mod wat;

@@ -105,6 +105,15 @@ impl MysqlDatabase {
         on(&self.root_url(), &[sql.to_owned()]).unwrap_or_else(|error| panic!("{error}\n{sql}"));
     }
 
+    /// Does something as root without a database of its own: names are written out.
+    ///
+    /// # Panics
+    /// The server refuses.
+    #[track_caller]
+    pub fn execute_on_server(&self, sql: &str) {
+        on(&self.server.url, &[sql.to_owned()]).unwrap_or_else(|error| panic!("{error}\n{sql}"));
+    }
+
     /// Lets the host's own user do something: `SELECT, INSERT ON {table}` of this database, as it follows `GRANT`.
     ///
     /// # Panics
@@ -123,6 +132,22 @@ impl MysqlDatabase {
     pub fn lines(&self, sql: &str) -> Vec<String> {
         let rows = rows(&self.root_url(), sql).unwrap_or_else(|error| panic!("{error}\n{sql}"));
         rows.iter().map(|row| row.try_get_unchecked(0).unwrap()).collect()
+    }
+
+    /// A query's rows as a person sees them: a line a row, columns apart; an error where the database does not take it.
+    #[must_use]
+    pub fn shown(&self, sql: &str) -> String {
+        let shown = blocking(async || {
+            let mut connection = MySqlConnection::connect(&self.server.url).await?;
+            // The text protocol: every value comes as text.
+            let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await?;
+            connection.close().await?;
+            let value = |row: &MySqlRow, at| row.try_get_unchecked::<Option<String>, _>(at);
+            let line = |row: &MySqlRow| (0..row.len()).map(|at| Ok(value(row, at)?.unwrap_or_default())).collect();
+            let lines: Result<Vec<Vec<String>>, sqlx::Error> = rows.iter().map(line).collect();
+            Ok::<_, sqlx::Error>(lines?.iter().map(|line| line.join("  ") + "\n").collect::<String>())
+        });
+        shown.unwrap_or_else(|error| error.to_string())
     }
 
     /// The one number that a query asks for.
