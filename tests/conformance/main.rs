@@ -124,6 +124,7 @@ cases! {
     Common inbox a_second_unit_sees_the_row_as_it_is_and_counts_a_duplicate;
     Common inbox rows_come_back_in_the_order_asked;
     Common inbox a_rollback_leaves_nothing;
+    Common inbox a_unit_that_is_given_up_leaves_nothing_and_counts_nothing;
     Common inbox a_unit_that_is_dropped_is_rolled_back_before_the_next_one;
     Common inbox a_look_up_after_a_dropped_unit_sees_nothing_of_it;
     Common inbox keys_are_compared_byte_for_byte;
