@@ -6,7 +6,7 @@ use oncebox_tests::{
     database::Tables as _,
     feed::event,
     fleet::{Fleet, Plan, QUEUE, TENANT, TenantPlan},
-    patience::{eventually,pass},
+    patience::{eventually, pass},
 };
 use serde_json::{Value, json};
 
@@ -53,8 +53,22 @@ fn a_good_handler_is_done_while_a_slow_one_and_a_failing_one_on_its_queue_are_no
             "SELECT count(*) FROM ob_inbox JOIN ob_handler USING (handler_id) WHERE name = '{handler}' AND state = {state}"
         ))
     };
-    let t0=std::time::Instant::now();
-    for _ in 0..60 { println!("{:?} good {} slow {}/{} fail {}/{}", t0.elapsed(), rows("good",0), rows("slow",0), rows("slow",2), rows("failing",2), rows("failing",0)); if rows("good",0)==GOOD {break} pass(Duration::from_millis(500)); }
+    let t0 = std::time::Instant::now();
+    for _ in 0..60 {
+        println!(
+            "{:?} good {} slow {}/{} fail {}/{}",
+            t0.elapsed(),
+            rows("good", 0),
+            rows("slow", 0),
+            rows("slow", 2),
+            rows("failing", 2),
+            rows("failing", 0)
+        );
+        if rows("good", 0) == GOOD {
+            break;
+        }
+        pass(Duration::from_millis(500));
+    }
     eventually("the good one's are all applied", Duration::from_secs(60), || (rows("good", 0) == GOOD).then_some(()));
     let (slow, failing) = (rows("slow", 0), rows("failing", 2));
     assert!(slow < SLOW, "the slow one was done before");
