@@ -139,14 +139,15 @@ impl MysqlError {
             };
         }
         let message = error.to_string();
-        match error {
+        let is_unread = matches!(
+            error,
             sqlx::Error::Protocol(_)
-            | sqlx::Error::Decode(_)
-            | sqlx::Error::ColumnDecode { .. }
-            | sqlx::Error::TypeNotFound { .. } => Self::Answer { what, message },
-            // Not the server's word: whatever it is, this connection is not used again.
-            _ => Self::Connection { what, message },
-        }
+                | sqlx::Error::Decode(_)
+                | sqlx::Error::ColumnDecode { .. }
+                | sqlx::Error::TypeNotFound { .. }
+        );
+        // Not the server's word: whatever it is else, this connection is not used again.
+        if is_unread { Self::Answer { what, message } } else { Self::Connection { what, message } }
     }
 
     /// The server's number, if it has spoken.

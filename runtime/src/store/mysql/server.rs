@@ -222,7 +222,10 @@ async fn greet(connection: &mut MySqlConnection, settings: &str) -> Result<Facts
 fn words(error: &sqlx::Error) -> String {
     match MysqlError::of("connect", error) {
         MysqlError::Server { number, message, .. } => format!("{message} (error {number})"),
-        _ => error.to_string(),
+        MysqlError::Connection { .. }
+        | MysqlError::Gone { .. }
+        | MysqlError::Answer { .. }
+        | MysqlError::TooLarge { .. } => error.to_string(),
     }
 }
 
