@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use oncebox_tests::{services::Kind, tenant_database::TenantDatabase};
 
 use oncebox::store::{
-    DeploymentId, HandlerId, InboxKey, Lane, NewHeld, NewInbox, RuleId, Store, Use, sqlite::SqliteStore,
+    DeploymentId, HandlerId, InboxKey, Lane, NewHeld, NewInbox, RuleId, Store, UnitOfWork, Use, sqlite::SqliteStore,
 };
 use oncebox_core::{
     failure::Class,
@@ -133,6 +133,16 @@ impl Bench {
         match &self.place {
             Place::File { .. } => drop(self.run(sql).await),
             Place::Server(tenant) => tenant.database.execute(sql),
+        }
+    }
+
+    /// The server's number of the session that a unit runs on.
+    pub(crate) async fn session_of(&self, unit: &mut dyn UnitOfWork) -> String {
+        let answer = unit.query(&"SELECT CONNECTION_ID()".into(), &[], 1).await.unwrap();
+        match answer.rows[0][0] {
+            Value::Signed(id) => id.to_string(),
+            Value::Unsigned(id) => id.to_string(),
+            ref other => panic!("{other:?}"),
         }
     }
 

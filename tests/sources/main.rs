@@ -1,11 +1,12 @@
 //! What every source promises: one list of cases, run on each kind through the seam `oncebox::source`, and after it the
 //! cases of RabbitMQ alone, on a real server (`cargo services up`).
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
 
 mod admin;
 mod bench;
 mod cases;
+mod raw;
 
 use bench::{Bench, Kind};
 
@@ -76,6 +77,8 @@ rabbitmq! {
     Quorum order a_queue_that_somebody_made_is_looked_at;
     Quorum order order_that_is_asked_for_later_is_looked_at_then;
     Quorum message properties_and_headers_come_through;
+    Quorum message a_message_that_the_library_cannot_read_comes_through;
+    Classic message tables_nested_without_an_end_harm_nobody;
     Quorum message a_redelivered_message_has_the_same_hash;
     Quorum tls a_certificate_is_checked;
     Quorum tls a_client_shows_its_own_certificate;

@@ -386,3 +386,35 @@ impl Drop for Host {
         let _ = self.child.wait();
     }
 }
+
+impl Host {
+    /// Lets it go on after [`Host::freeze`].
+    ///
+    /// # Panics
+    /// It cannot be told.
+    pub fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    /// What it holds of the machine now.
+    ///
+    /// # Panics
+    /// It has ended.
+    #[must_use]
+    pub fn footprint(&self) -> Footprint {
+        let process = PathBuf::from("/proc").join(self.child.id().to_string());
+        let status = fs::read_to_string(process.join("status")).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes: u64 = resident.unwrap().trim().trim_end_matches(" kB").parse().unwrap();
+        Footprint { resident_mb: kilobytes / 1024, open_files: fs::read_dir(process.join("fd")).unwrap().count() }
+    }
+}
+
+/// What a process holds of the machine.
+#[derive(Debug, Clone, Copy)]
+pub struct Footprint {
+    /// Megabytes of memory that it has pages of.
+    pub resident_mb: u64,
+    /// Files, sockets and the like that it has open.
+    pub open_files: usize,
+}

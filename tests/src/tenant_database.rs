@@ -8,7 +8,11 @@ use oncebox::store::{
 };
 use oncebox_core::config::{Durability, Hidden, Mysql, Secret, Server as ServerKind, ServerUrl, Tls, TlsMode};
 
-use crate::services::{Kind, MysqlDatabase, Server};
+use crate::{
+    patience::{PATIENCE, eventually, pass},
+    proxy::Proxy,
+    services::{Kind, MysqlDatabase, Server},
+};
 
 /// The rights as the page of the docs gives them.
 const PAGE: &str = include_str!("../../docs/mysql.md");
@@ -28,7 +32,13 @@ impl TenantDatabase {
     #[must_use]
     #[track_caller]
     pub fn create(kind: Kind) -> Self {
-        Self { database: MysqlDatabase::create(&Server::of(kind)) }
+        Self::on(&Server::of(kind))
+    }
+
+    /// One on a certain server.
+    #[must_use]
+    pub fn on(server: &Server) -> Self {
+        Self { database: MysqlDatabase::create(server) }
     }
 
     /// Whether the server is a MariaDB.
@@ -84,12 +94,49 @@ impl TenantDatabase {
         MysqlStore::open(&self.settings(), LANES, usage).await
     }
 
-    /// The same with another time limit of one call.
+    /// The same with statements that wait long for a lock: where a test lets them wait.
     ///
     /// # Errors
     /// The store's.
-    pub async fn open_impatient(&self, call_time: Duration) -> Result<Arc<MysqlStore>, StoreError> {
-        MysqlStore::open_impatient(&self.settings(), LANES, Use::Command, call_time).await
+    pub async fn open_patient(&self) -> Result<Arc<MysqlStore>, StoreError> {
+        let settings = Mysql { lock_wait: Duration::from_secs(20), ..self.settings() };
+        MysqlStore::open(&settings, LANES, Use::Command).await
+    }
+
+    /// The same through a proxy, with another time limit of one call.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn open_through(&self, proxy: &Proxy, call_time: Duration) -> Result<Arc<MysqlStore>, StoreError> {
+        let mut settings = self.settings();
+        settings.address.port = proxy.port;
+        MysqlStore::open_impatient(&settings, LANES, Use::Command, call_time).await
+    }
+
+    /// Waits until so many statements of the host's own user wait for a lock.
+    ///
+    /// # Panics
+    /// They do not.
+    pub fn waiting(&self, statements: i64) {
+        let user = &self.database.runtime.name;
+        let sql = if self.is_mariadb() {
+            format!(
+                "SELECT COUNT(*) FROM information_schema.innodb_trx AS t
+                 JOIN information_schema.processlist AS p ON p.id = t.trx_mysql_thread_id
+                 WHERE t.trx_state = 'LOCK WAIT' AND p.user = '{user}'"
+            )
+        } else {
+            format!(
+                "SELECT COUNT(DISTINCT w.requesting_thread_id) FROM performance_schema.data_lock_waits AS w
+                 JOIN performance_schema.threads AS t ON t.thread_id = w.requesting_thread_id
+                 WHERE t.processlist_user = '{user}'"
+            )
+        };
+        eventually("waiting for a lock", PATIENCE, || {
+            // Looked at more often, innodb_trx tells the same again: its copy is made anew after 100 ms without a look.
+            pass(Duration::from_millis(120));
+            (self.database.number(&sql) >= statements).then_some(())
+        });
     }
 }
 

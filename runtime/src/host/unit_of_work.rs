@@ -43,6 +43,17 @@ pub enum Fate {
     Lost,
 }
 
+impl Fate {
+    /// Whether it is still to be decided by this host.
+    #[must_use]
+    pub fn is_undecided(self) -> bool {
+        match self {
+            Self::Again | Self::Waited => true,
+            Self::Decided(_) | Self::Lost => false,
+        }
+    }
+}
+
 /// What is known of an item's key once its inbox row is inserted or locked.
 enum Standing {
     /// It has no key.
@@ -131,6 +142,10 @@ async fn attempt(
 struct Own {
     token: Option<LeaseToken>,
     keys: Vec<InboxKey>,
+    /// Of these, those that were there before, and were counted.
+    known: Vec<InboxKey>,
+    /// All of them are inserted: what is known is known.
+    has_stood: bool,
     has_savepoint: bool,
 }
 
@@ -139,17 +154,18 @@ struct Own {
 async fn give_up(mut unit: Box<dyn UnitOfWork + '_>, own: &Own) -> Result<(), StoreError> {
     match take_back(unit.as_mut(), own).await {
         Ok(true) => unit.commit().await,
-        // A transaction that is gone, or one without keys.
+        // A transaction that is gone, one without keys, or one that has not come to know them.
         Ok(false) | Err(_) => unit.rollback().await,
     }
 }
 
 async fn take_back(unit: &mut dyn UnitOfWork, own: &Own) -> Result<bool, StoreError> {
-    let Some(token) = own.token.filter(|_| !own.keys.is_empty()) else { return Ok(false) };
+    let Some(token) = own.token.filter(|_| own.has_stood && !own.keys.is_empty()) else { return Ok(false) };
     if own.has_savepoint {
         unit.rollback_to(Savepoint::Marks).await?;
     }
     unit.inbox_delete(token, &own.keys).await?;
+    unit.inbox_uncount(&own.known).await?;
     if own.has_savepoint {
         unit.release(Savepoint::Marks).await?;
     }
@@ -230,6 +246,9 @@ async fn stand(
                 (false, _) => Standing::Known(row),
             };
         }
+        let known = |at: &&usize| matches!(standings[**at], Standing::Known(_));
+        own.known = order.iter().filter(known).filter_map(|&at| batch[at].delivery.key()).collect();
+        own.has_stood = true;
         let first = |at: &&usize| matches!(standings[**at], Standing::First);
         let ordered = OrderRows::lock(unit, order.iter().filter(first).map(|&at| &batch[at].delivery)).await?;
         return Ok((standings, ordered));

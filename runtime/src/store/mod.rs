@@ -216,6 +216,9 @@ pub trait UnitOfWork: Send {
     /// Takes back rows that this unit inserted (of events that it leaves undecided).
     async fn inbox_delete(&mut self, token: LeaseToken, keys: &[InboxKey]) -> Result<(), StoreError>;
 
+    /// Takes back the further delivery that this unit's insert has counted on rows that were there before.
+    async fn inbox_uncount(&mut self, keys: &[InboxKey]) -> Result<(), StoreError>;
+
     /// Writes the outcome into the rows.
     async fn inbox_mark(&mut self, marks: &[InboxMark]) -> Result<(), StoreError>;
 

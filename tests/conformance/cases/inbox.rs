@@ -111,6 +111,20 @@ pub(crate) async fn a_delete_takes_back_only_what_this_unit_inserted(bench: Benc
     assert_eq!(bench.rows("SELECT business_key FROM ob_inbox").await, [[Value::Bytes(b"old".to_vec())]]);
 }
 
+pub(crate) async fn a_further_delivery_that_was_counted_can_be_taken_back(bench: Bench) {
+    bench.insert(1, &["known", "other"]).await;
+    bench.insert(2, &["known", "other"]).await;
+    let mut lane = bench.lane().await;
+    let mut unit = lane.begin().await.unwrap();
+    let rows = ["known", "new", "other"].map(|key| bench.new_inbox(key));
+    unit.inbox_insert(token_of(3), &rows).await.unwrap();
+    unit.inbox_delete(token_of(3), &[bench.key("new")]).await.unwrap();
+    unit.inbox_uncount(&[bench.key("known")]).await.unwrap();
+    unit.commit().await.unwrap();
+    let counts = bench.rows("SELECT duplicates FROM ob_inbox ORDER BY business_key").await;
+    assert_eq!(counts, [[Value::Signed(1)], [Value::Signed(2)]]);
+}
+
 fn parked(bench: &Bench, key: &str) -> InboxMark {
     InboxMark {
         handler: bench.handler,

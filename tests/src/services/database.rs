@@ -2,12 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
-use std::thread;
+use std::{cell::RefCell, thread};
 
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, Row as _, mysql::MySqlRow};
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 
 use super::{Kind, Server, fresh_name};
+use crate::database::Tables;
 
 /// Somebody who may log in.
 #[derive(Debug, Clone)]
@@ -82,6 +83,19 @@ impl MysqlDatabase {
         &self.server
     }
 
+    /// A session as root that stays: for a transaction, or to look often.
+    ///
+    /// # Panics
+    /// The server does not answer.
+    #[must_use]
+    #[track_caller]
+    pub fn session(&self) -> Session {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let connection = runtime.block_on(MySqlConnection::connect(&self.root_url()));
+        let connection = connection.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        Session { runtime, connection: RefCell::new(connection) }
+    }
+
     /// Does something as root in this database.
     ///
     /// # Panics
@@ -89,6 +103,15 @@ impl MysqlDatabase {
     #[track_caller]
     pub fn execute(&self, sql: &str) {
         on(&self.root_url(), &[sql.to_owned()]).unwrap_or_else(|error| panic!("{error}\n{sql}"));
+    }
+
+    /// Does something as root without a database of its own: names are written out.
+    ///
+    /// # Panics
+    /// The server refuses.
+    #[track_caller]
+    pub fn execute_on_server(&self, sql: &str) {
+        on(&self.server.url, &[sql.to_owned()]).unwrap_or_else(|error| panic!("{error}\n{sql}"));
     }
 
     /// Lets the host's own user do something: `SELECT, INSERT ON {table}` of this database, as it follows `GRANT`.
@@ -109,6 +132,22 @@ impl MysqlDatabase {
     pub fn lines(&self, sql: &str) -> Vec<String> {
         let rows = rows(&self.root_url(), sql).unwrap_or_else(|error| panic!("{error}\n{sql}"));
         rows.iter().map(|row| row.try_get_unchecked(0).unwrap()).collect()
+    }
+
+    /// A query's rows as a person sees them: a line a row, columns apart; an error where the database does not take it.
+    #[must_use]
+    pub fn shown(&self, sql: &str) -> String {
+        let shown = blocking(async || {
+            let mut connection = MySqlConnection::connect(&self.server.url).await?;
+            // The text protocol: every value comes as text.
+            let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await?;
+            connection.close().await?;
+            let value = |row: &MySqlRow, at| row.try_get_unchecked::<Option<String>, _>(at);
+            let line = |row: &MySqlRow| (0..row.len()).map(|at| Ok(value(row, at)?.unwrap_or_default())).collect();
+            let lines: Result<Vec<Vec<String>>, sqlx::Error> = rows.iter().map(line).collect();
+            Ok::<_, sqlx::Error>(lines?.iter().map(|line| line.join("  ") + "\n").collect::<String>())
+        });
+        shown.unwrap_or_else(|error| error.to_string())
     }
 
     /// The one number that a query asks for.
@@ -139,6 +178,45 @@ impl MysqlDatabase {
         let ids = self.sessions_of(user);
         // One may have ended by itself meanwhile.
         ids.iter().filter(|id| on(&self.server.url, &[format!("KILL {id}")]).is_ok()).count()
+    }
+}
+
+/// One session of the test's own; not for async tests.
+#[derive(Debug)]
+pub struct Session {
+    runtime: Runtime,
+    connection: RefCell<MySqlConnection>,
+}
+
+impl Session {
+    /// Does something.
+    ///
+    /// # Panics
+    /// The database refuses.
+    #[track_caller]
+    pub fn execute(&self, sql: &str) {
+        let query = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
+        let done = self.runtime.block_on(query.execute(&mut *self.connection.borrow_mut()));
+        done.unwrap_or_else(|error| panic!("{error}\n{sql}"));
+    }
+
+    #[track_caller]
+    fn rows(&self, sql: &str) -> Vec<MySqlRow> {
+        let query = sqlx::query(AssertSqlSafe(sql.to_owned()));
+        let rows = self.runtime.block_on(query.fetch_all(&mut *self.connection.borrow_mut()));
+        rows.unwrap_or_else(|error| panic!("{error}\n{sql}"))
+    }
+}
+
+impl Tables for Session {
+    #[track_caller]
+    fn lines(&self, sql: &str) -> Vec<String> {
+        self.rows(sql).iter().map(|row| row.try_get_unchecked(0).unwrap()).collect()
+    }
+
+    #[track_caller]
+    fn number(&self, sql: &str) -> i64 {
+        self.rows(sql)[0].try_get(0).unwrap_or_else(|error| panic!("{error}\n{sql}"))
     }
 }
 

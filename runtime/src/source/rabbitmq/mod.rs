@@ -292,6 +292,10 @@ impl Source for RabbitmqSource {
         }
     }
 
+    fn has_at_risk(&self) -> bool {
+        self.line().live.as_ref().is_some_and(|live| live.hand.has_at_risk())
+    }
+
     /// The broker knows what is ours.
     fn watch(&self, _origin: &Arc<Origin>) {}
 

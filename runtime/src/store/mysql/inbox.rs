@@ -42,12 +42,13 @@ static LOCK: Many = Many::keys(
 );
 
 /// A join by key: what a DELETE with a list reads, and locks, is up to the server (MariaDB reads a small table whole).
+/// The key's type must be that of the column, VARBINARY(512): a BLOB is not looked for in an index.
 static DELETE: Many = Many::new(
     "DELETE i FROM (",
-    "SELECT CAST(? AS UNSIGNED) AS handler_id, CAST(? AS BINARY) AS business_key, CAST(? AS BINARY) AS token",
+    "SELECT CAST(? AS UNSIGNED) AS handler_id, LEFT(CAST(? AS BINARY), 512) AS business_key",
     " UNION ALL ",
-    ") AS own STRAIGHT_JOIN ob_inbox AS i
-     ON i.handler_id = own.handler_id AND i.business_key = own.business_key WHERE i.token = own.token",
+    ") AS own STRAIGHT_JOIN ob_inbox AS i FORCE INDEX (PRIMARY)
+     ON i.handler_id = own.handler_id AND i.business_key = own.business_key",
 );
 
 /// Each row is there: the insert is never done, and its other values are never seen. `decided_at` moves in any case, so
@@ -58,6 +59,14 @@ static MARK: Many = Many::insert(
     "(?, ?, ?, ?, ?, ?, ?, '', 0, '', '', '', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
     " ON DUPLICATE KEY UPDATE state = {state}, deployment_id = {deployment_id}, attempts = {attempts}, code = {code},
        result = {result}, decided_at = GREATEST({decided_at}, ob_inbox.decided_at + INTERVAL 1 MICROSECOND)",
+);
+
+/// Each row is there, as for [`MARK`].
+static UNCOUNT: Many = Many::insert(
+    "INSERT INTO ob_inbox (handler_id, business_key, state, attempts, fingerprint, rule_id, token, event_id, source,
+       received_at, decided_at) VALUES ",
+    "(?, ?, 0, 0, '', 0, '', '', '', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
+    " ON DUPLICATE KEY UPDATE duplicates = duplicates - 1",
 );
 
 fn key_args(args: &mut super::args::Args, (handler, key): &InboxKey) {
@@ -115,20 +124,19 @@ pub(super) async fn lock(session: &mut Session, keys: &[InboxKey]) -> Result<Vec
     Ok(keys.iter().map(|key| found.remove(key)).collect())
 }
 
-/// Takes back the unit's own rows.
+/// Takes back the unit's own rows. They are looked for first: a key that somebody else holds, perhaps the very one that
+/// this unit has waited for in vain, must not be waited for once more.
 pub(super) async fn delete(session: &mut Session, token: LeaseToken, keys: &[InboxKey]) -> Result<(), StoreError> {
-    session
-        .write_keys(
-            "inbox delete",
-            &DELETE,
-            keys,
-            |_| (),
-            |args, key| {
-                key_args(args, key);
-                args.add(&token.as_bytes()[..]);
-            },
-        )
-        .await?;
+    let rows = look_up(session, keys).await?;
+    let own: Vec<InboxKey> =
+        rows.into_iter().filter(|row| row.token == token).map(|row| (row.handler, row.key)).collect();
+    session.write_keys("inbox delete", &DELETE, &own, |_| (), key_args).await?;
+    Ok(())
+}
+
+/// Takes back what the unit's insert has counted on rows that were there before.
+pub(super) async fn uncount(session: &mut Session, keys: &[InboxKey]) -> Result<(), StoreError> {
+    session.write_many("inbox uncount", &UNCOUNT, keys, |(_, key)| key.as_bytes().len(), key_args).await?;
     Ok(())
 }
 

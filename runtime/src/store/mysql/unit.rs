@@ -131,6 +131,10 @@ impl UnitOfWork for MysqlUnit<'_> {
         inbox::delete(self.session(), token, keys).await
     }
 
+    async fn inbox_uncount(&mut self, keys: &[InboxKey]) -> Result<(), StoreError> {
+        inbox::uncount(self.session(), keys).await
+    }
+
     async fn inbox_mark(&mut self, marks: &[InboxMark]) -> Result<(), StoreError> {
         inbox::mark(self.session(), marks).await
     }
