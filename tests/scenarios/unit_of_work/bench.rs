@@ -320,11 +320,12 @@ impl Bench {
 
 /// What is a whole number is one, whatever a server calls it.
 fn plain(value: Value) -> Value {
-    match value {
-        Value::Unsigned(number) => i64::try_from(number).map_or(Value::Unsigned(number), Value::Signed),
-        Value::Decimal(number) => number.parse().map_or(Value::Decimal(number), Value::Signed),
-        other => other,
-    }
+    let number = match &value {
+        Value::Unsigned(number) => i64::try_from(*number).ok(),
+        Value::Decimal(number) => number.parse().ok(),
+        _ => None,
+    };
+    number.map_or(value, Value::Signed)
 }
 
 pub(crate) type SettleParts = (oncebox::store::LocalId, LeaseToken);
