@@ -118,7 +118,7 @@ pub(crate) async fn a_shop_goes_from_an_empty_database_to_applied_events_as_the_
         host.wait_for("\"ready\"");
     }
     let lines: String = (0..200).map(|n| event(n % 100)).collect();
-    folder.oncebox_with(&["send", "shop/orders", "-"], lines.as_bytes());
+    folder.oncebox_with(&["send", "shop/orders", "-"], lines.as_bytes()).done();
     let settled = "SELECT COUNT(*) FROM ob_local";
     eventually("all is settled", Duration::from_secs(60), || (bench.database.number(settled) == 0).then_some(()));
     assert_eq!(bench.database.number("SELECT CAST(points AS SIGNED) FROM points_account"), 700);
