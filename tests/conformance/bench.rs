@@ -219,10 +219,8 @@ impl Bench {
 
 /// A number without its sign's name: on a server our own numbers are unsigned.
 fn plain(value: Value) -> Value {
-    match value {
-        Value::Unsigned(number) if i64::try_from(number).is_ok() => Value::Signed(number.cast_signed()),
-        value => value,
-    }
+    let Value::Unsigned(number) = value else { return value };
+    i64::try_from(number).map_or(Value::Unsigned(number), Value::Signed)
 }
 
 pub(crate) fn token_of(byte: u8) -> LeaseToken {

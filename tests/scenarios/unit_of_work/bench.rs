@@ -320,11 +320,13 @@ impl Bench {
 
 /// What is a whole number is one, whatever a server calls it.
 fn plain(value: Value) -> Value {
-    let number = match &value {
-        Value::Unsigned(number) => i64::try_from(*number).ok(),
-        Value::Decimal(number) => number.parse().ok(),
-        _ => None,
-    };
+    let mut number = None;
+    if let Value::Unsigned(unsigned) = &value {
+        number = i64::try_from(*unsigned).ok();
+    }
+    if let Value::Decimal(decimal) = &value {
+        number = decimal.parse().ok();
+    }
     number.map_or(value, Value::Signed)
 }
 

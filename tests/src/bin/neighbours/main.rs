@@ -55,7 +55,11 @@ fn compare(Options { minutes, rate }: &Options) -> ExitCode {
     let time = Duration::from_secs_f64(minutes * 60.0);
     println!("== the modules: a good one, one that takes about 50 ms, one that always fails");
     let modules = modules::Modules::build();
-    println!("== all three: {rate} events/s, a third each, for {minutes} min");
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let asked = rate / 3.0 * modules::SLOW_MS / 1_000.0;
+    println!(
+        "== all three: {rate} events/s, a third each, for {minutes} min; the slow ones ask for {asked:.1} of {cores} cores"
+    );
     let beside = Stage::set(&modules).play(&[Kind::Good, Kind::Slow, Kind::Failing], *rate, time);
     let own_rate = rate / 3.0;
     println!("== the good one alone: {own_rate:.1} events/s for {minutes} min");

@@ -15,7 +15,7 @@ use oncebox_tests::{
 };
 
 /// How long a run of the slow one takes on an idle machine.
-const SLOW_MS: f64 = 50.0;
+pub(crate) const SLOW_MS: f64 = 50.0;
 
 /// Turns as `plugins/probes/spin.wat` has them.
 const TURNS: u64 = 100_000_000;
