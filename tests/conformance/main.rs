@@ -133,6 +133,11 @@ cases! {
     Common inbox a_mark_of_a_row_that_is_not_there_is_an_error;
     Common inbox a_look_up_finds_the_rows_there_are_and_no_others;
     Common inbox a_lock_answers_in_the_order_asked;
+    Common order an_order_row_is_made_by_its_lock_and_kept_as_it_was_marked;
+    Common order the_head_of_a_line_is_its_first_row_that_is_parked_or_dead;
+    Common order only_a_parked_head_that_waits_is_made_due;
+    Common order a_resolved_row_gives_up_its_place_and_the_next_one_is_the_head;
+    MySql order two_units_of_one_line_come_one_after_the_other;
     Common savepoints a_savepoint_undoes_writes_and_marks_and_stays_set;
     Common savepoints a_savepoint_of_one_event_undoes_only_its_writes;
     Common savepoints a_statement_that_fails_leaves_the_unit_usable;
@@ -161,6 +166,7 @@ cases! {
     Common statements null_where_none_may_be_is_a_data_failure;
     Common statements a_check_that_does_not_hold_is_a_data_failure;
     Common statements a_table_that_is_gone_blocks_the_handler;
+    Common statements one_insert_of_many_rows_writes_each_of_them_or_fails;
     Common statements a_write_answers_the_rows_that_it_matched;
     Sqlite statements values_of_every_type_come_back;
     Common statements a_query_reads_one_row_more_than_its_limit;
@@ -209,6 +215,7 @@ cases! {
     MySql server_types an_event_does_not_see_the_number_that_an_earlier_one_was_given;
     Common fleet a_boot_lives_until_it_drains_ends_or_is_not_seen;
     Common fleet a_beat_makes_a_row_that_is_gone_anew;
+    Common fleet a_blocked_handler_is_told_with_its_first_reason_until_it_is_free;
     Common fleet a_host_has_one_answer_to_a_deployment_its_newest;
     Sqlite embedded a_second_host_is_refused_and_a_command_beside_it_works;
     Sqlite embedded a_second_host_under_another_name_of_the_file_is_refused;

@@ -43,6 +43,17 @@ pub enum Fate {
     Lost,
 }
 
+impl Fate {
+    /// Whether it is still to be decided by this host.
+    #[must_use]
+    pub fn is_undecided(self) -> bool {
+        match self {
+            Self::Again | Self::Waited => true,
+            Self::Decided(_) | Self::Lost => false,
+        }
+    }
+}
+
 /// What is known of an item's key once its inbox row is inserted or locked.
 enum Standing {
     /// It has no key.

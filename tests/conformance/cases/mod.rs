@@ -9,6 +9,7 @@ pub(crate) mod inbox;
 pub(crate) mod lifecycle;
 pub(crate) mod local;
 pub(crate) mod modules;
+pub(crate) mod order;
 pub(crate) mod savepoints;
 pub(crate) mod server_faults;
 pub(crate) mod server_locks;

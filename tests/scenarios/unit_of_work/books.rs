@@ -41,7 +41,7 @@ async fn each_planted_fault_makes_the_checker_speak() {
     ] {
         let bench = bench_with_some_of_everything().await;
         assert!(bench.run(fault).await > 0, "{fault}");
-        let found = imbalances(bench.store.as_ref(), 0).await.unwrap();
+        let found = imbalances(bench.store.as_ref(), Some(0)).await.unwrap();
         assert!(found.iter().any(|found| found.starts_with(said)), "{fault}: {found:#?}");
     }
 }

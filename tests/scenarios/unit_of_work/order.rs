@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use oncebox::host::{BatchLimits, Delivery, Fate, Item, LaneQueue, Lines, Ran, Waiting, unit_of_work};
+use oncebox::host::{BatchLimits, Delivery, Fate, Item, LaneQueue, Lines, Link, Ran, Waiting, unit_of_work};
 use oncebox_core::{
     failure::{Class, Failure},
     life::Verdict,
@@ -210,6 +210,30 @@ async fn one_put_aside_without_a_run_holds_those_behind_it_too() {
     let batch = [Item { delivery: ordered(&bench, "1", "a"), ran: Ran::Unrun(why) }, effect(ordered(&bench, "2", "a"))];
     assert_eq!(bench.verdicts(&batch).await, fates![Parked Parked]);
     assert_eq!(bench.line().await, ["1 0 redelivered due", "2 0 behind"]);
+}
+
+#[tokio::test]
+async fn when_a_batch_is_cut_nothing_passes_one_that_the_other_half_left_undecided() {
+    let bench = Bench::new().await;
+    bench.unit(&[effect(deliver(&bench.plain, "odd", 1))]).await;
+    bench.run("UPDATE ob_inbox SET fingerprint = x'00'").await;
+    let in_line = |key: &str| {
+        let mut delivery = ordered(&bench, key, "a");
+        delivery.turn = delivery.order_key().map(|key| bench.lane.tenant.lines.enter(key));
+        delivery
+    };
+    // The row that cannot be read makes the whole fail: the two of the line come into different halves.
+    let batch = vec![
+        over(in_line("a1"), failed(Class::Infrastructure, "pool")),
+        effect(deliver(&bench.plain, "odd", 1)),
+        effect(in_line("a2")),
+        effect(deliver(&bench.plain, "free", 1)),
+    ];
+    let mut link = Link::from(bench.store.lane().await.unwrap());
+    let done = bench.lane.decide(&mut link, batch).await;
+    let fates: Vec<Fate> = done.iter().flat_map(|(_, done)| done.fates.clone()).collect();
+    assert_eq!(fates, fates![Again Applied]);
+    assert_eq!(bench.effects().await, ["odd", "free"]);
 }
 
 struct Waits(Delivery);

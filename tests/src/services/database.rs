@@ -2,12 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
-use std::thread;
+use std::{cell::RefCell, thread};
 
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, Row as _, mysql::MySqlRow};
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 
-use super::{Server, fresh_name};
+use super::{Kind, Server, fresh_name};
+use crate::database::Tables;
 
 /// Somebody who may log in.
 #[derive(Debug, Clone)]
@@ -82,6 +83,19 @@ impl MysqlDatabase {
         &self.server
     }
 
+    /// A session as root that stays: for a transaction, or to look often.
+    ///
+    /// # Panics
+    /// The server does not answer.
+    #[must_use]
+    #[track_caller]
+    pub fn session(&self) -> Session {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let connection = runtime.block_on(MySqlConnection::connect(&self.root_url()));
+        let connection = connection.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        Session { runtime, connection: RefCell::new(connection) }
+    }
+
     /// Does something as root in this database.
     ///
     /// # Panics
@@ -89,6 +103,15 @@ impl MysqlDatabase {
     #[track_caller]
     pub fn execute(&self, sql: &str) {
         on(&self.root_url(), &[sql.to_owned()]).unwrap_or_else(|error| panic!("{error}\n{sql}"));
+    }
+
+    /// Does something as root without a database of its own: names are written out.
+    ///
+    /// # Panics
+    /// The server refuses.
+    #[track_caller]
+    pub fn execute_on_server(&self, sql: &str) {
+        on(&self.server.url, &[sql.to_owned()]).unwrap_or_else(|error| panic!("{error}\n{sql}"));
     }
 
     /// Lets the host's own user do something: `SELECT, INSERT ON {table}` of this database, as it follows `GRANT`.
@@ -111,6 +134,22 @@ impl MysqlDatabase {
         rows.iter().map(|row| row.try_get_unchecked(0).unwrap()).collect()
     }
 
+    /// A query's rows as a person sees them: a line a row, columns apart; an error where the database does not take it.
+    #[must_use]
+    pub fn shown(&self, sql: &str) -> String {
+        let shown = blocking(async || {
+            let mut connection = MySqlConnection::connect(&self.server.url).await?;
+            // The text protocol: every value comes as text.
+            let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await?;
+            connection.close().await?;
+            let value = |row: &MySqlRow, at| row.try_get_unchecked::<Option<String>, _>(at);
+            let line = |row: &MySqlRow| (0..row.len()).map(|at| Ok(value(row, at)?.unwrap_or_default())).collect();
+            let lines: Result<Vec<Vec<String>>, sqlx::Error> = rows.iter().map(line).collect();
+            Ok::<_, sqlx::Error>(lines?.iter().map(|line| line.join("  ") + "\n").collect::<String>())
+        });
+        shown.unwrap_or_else(|error| error.to_string())
+    }
+
     /// The one number that a query asks for.
     ///
     /// # Panics
@@ -128,7 +167,7 @@ impl MysqlDatabase {
     /// The server does not answer.
     #[must_use]
     pub fn sessions_of(&self, user: &User) -> Vec<String> {
-        self.lines(&sessions(&format!("user = '{}'", user.name)))
+        self.lines(&sessions(self.server.kind, &format!("user = '{}'", user.name)))
     }
 
     /// Cuts all sessions of a user, as a failover does; how many there were.
@@ -142,11 +181,51 @@ impl MysqlDatabase {
     }
 }
 
+/// One session of the test's own; not for async tests.
+#[derive(Debug)]
+pub struct Session {
+    runtime: Runtime,
+    connection: RefCell<MySqlConnection>,
+}
+
+impl Session {
+    /// Does something.
+    ///
+    /// # Panics
+    /// The database refuses.
+    #[track_caller]
+    pub fn execute(&self, sql: &str) {
+        let query = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
+        let done = self.runtime.block_on(query.execute(&mut *self.connection.borrow_mut()));
+        done.unwrap_or_else(|error| panic!("{error}\n{sql}"));
+    }
+
+    #[track_caller]
+    fn rows(&self, sql: &str) -> Vec<MySqlRow> {
+        let query = sqlx::query(AssertSqlSafe(sql.to_owned()));
+        let rows = self.runtime.block_on(query.fetch_all(&mut *self.connection.borrow_mut()));
+        rows.unwrap_or_else(|error| panic!("{error}\n{sql}"))
+    }
+}
+
+impl Tables for Session {
+    #[track_caller]
+    fn lines(&self, sql: &str) -> Vec<String> {
+        self.rows(sql).iter().map(|row| row.try_get_unchecked(0).unwrap()).collect()
+    }
+
+    #[track_caller]
+    fn number(&self, sql: &str) -> i64 {
+        self.rows(sql)[0].try_get(0).unwrap_or_else(|error| panic!("{error}\n{sql}"))
+    }
+}
+
 impl Drop for MysqlDatabase {
     fn drop(&mut self) {
         let Self { name, migrate, runtime, server } = self;
         // A session that is left over would hold a lock that DROP DATABASE waits for. Best effort: the server may be gone.
-        let left = sessions(&format!("db = '{name}' OR user IN ('{}', '{}')", migrate.name, runtime.name));
+        let left = format!("db = '{name}' OR user IN ('{}', '{}')", migrate.name, runtime.name);
+        let left = sessions(server.kind, &left);
         for row in rows(&server.url, &left).into_iter().flatten() {
             if let Ok(id) = row.try_get_unchecked::<String, _>(0) {
                 let _ = on(&server.url, &[format!("KILL {id}")]);
@@ -161,8 +240,13 @@ impl Drop for MysqlDatabase {
     }
 }
 
-fn sessions(whose: &str) -> String {
-    format!("SELECT CAST(id AS CHAR) FROM information_schema.processlist WHERE ({whose}) AND id <> CONNECTION_ID()")
+fn sessions(kind: Kind, whose: &str) -> String {
+    let list = match kind {
+        // The other list of MySQL reads the running texts, and fails where one has bytes that are no text (3854).
+        Kind::Mysql => "performance_schema.processlist",
+        Kind::Mariadb | Kind::Rabbitmq => "information_schema.processlist",
+    };
+    format!("SELECT CAST(id AS CHAR) FROM {list} WHERE ({whose}) AND id <> CONNECTION_ID()")
 }
 
 /// Runs statements on a connection of their own, one after the other.
