@@ -90,8 +90,9 @@ impl Session {
     /// Opens a session with the host's settings; the password is read anew. A server that does not let in the user whom
     /// it knew before is waited for, as one that is away: his password is being changed.
     pub(super) async fn open(server: &Arc<Server>) -> Result<Self, StoreError> {
-        let opened = Self::first(server).await;
-        if let Err(StoreError::Denied { message }) = opened { Err(StoreError::Away { message }) } else { opened }
+        Self::first(server).await.map_err(|error| {
+            if let StoreError::Denied { message } = error { StoreError::Away { message } } else { error }
+        })
     }
 
     /// The same for the first session of a process: a user who is not let in is told so at once.
