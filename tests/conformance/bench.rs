@@ -137,11 +137,9 @@ impl Bench {
     /// The server's number of the session that a unit runs on.
     pub(crate) async fn session_of(&self, unit: &mut dyn UnitOfWork) -> String {
         let answer = unit.query(&"SELECT CONNECTION_ID()".into(), &[], 1).await.unwrap();
-        match answer.rows[0][0] {
-            Value::Signed(id) => id.to_string(),
-            Value::Unsigned(id) => id.to_string(),
-            ref other => panic!("{other:?}"),
-        }
+        let id = plain(answer.rows[0][0].clone());
+        let Value::Signed(id) = id else { panic!("{id:?}") };
+        id.to_string()
     }
 
     /// A time column of our own tables, as microseconds since 1970.
@@ -219,10 +217,12 @@ impl Bench {
 
 /// A number without its sign's name: on a server our own numbers are unsigned.
 fn plain(value: Value) -> Value {
-    match value {
-        Value::Unsigned(number) => i64::try_from(number).map_or(Value::Unsigned(number), Value::Signed),
-        other => other,
+    if let Value::Unsigned(number) = value
+        && let Ok(number) = i64::try_from(number)
+    {
+        return Value::Signed(number);
     }
+    value
 }
 
 pub(crate) fn token_of(byte: u8) -> LeaseToken {

@@ -320,11 +320,14 @@ impl Bench {
 
 /// What is a whole number is one, whatever a server calls it.
 fn plain(value: Value) -> Value {
-    match value {
-        Value::Unsigned(number) => i64::try_from(number).map_or(Value::Unsigned(number), Value::Signed),
-        Value::Decimal(number) => number.parse().map_or(Value::Decimal(number), Value::Signed),
-        other => other,
-    }
+    let whole = if let Value::Unsigned(number) = &value {
+        i64::try_from(*number).ok()
+    } else if let Value::Decimal(number) = &value {
+        number.parse().ok()
+    } else {
+        None
+    };
+    whole.map_or(value, Value::Signed)
 }
 
 pub(crate) type SettleParts = (oncebox::store::LocalId, LeaseToken);
