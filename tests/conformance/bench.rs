@@ -137,9 +137,11 @@ impl Bench {
     /// The server's number of the session that a unit runs on.
     pub(crate) async fn session_of(&self, unit: &mut dyn UnitOfWork) -> String {
         let answer = unit.query(&"SELECT CONNECTION_ID()".into(), &[], 1).await.unwrap();
-        let id = plain(answer.rows[0][0].clone());
-        let Value::Signed(id) = id else { panic!("{id:?}") };
-        id.to_string()
+        match answer.rows[0].as_slice() {
+            [Value::Signed(id)] => id.to_string(),
+            [Value::Unsigned(id)] => id.to_string(),
+            other => panic!("{other:?}"),
+        }
     }
 
     /// A time column of our own tables, as microseconds since 1970.
@@ -217,12 +219,8 @@ impl Bench {
 
 /// A number without its sign's name: on a server our own numbers are unsigned.
 fn plain(value: Value) -> Value {
-    if let Value::Unsigned(number) = value
-        && let Ok(number) = i64::try_from(number)
-    {
-        return Value::Signed(number);
-    }
-    value
+    let Value::Unsigned(number) = value else { return value };
+    i64::try_from(number).map_or(Value::Unsigned(number), Value::Signed)
 }
 
 pub(crate) fn token_of(byte: u8) -> LeaseToken {

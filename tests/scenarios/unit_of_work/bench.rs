@@ -320,14 +320,14 @@ impl Bench {
 
 /// What is a whole number is one, whatever a server calls it.
 fn plain(value: Value) -> Value {
-    let whole = if let Value::Unsigned(number) = &value {
-        i64::try_from(*number).ok()
-    } else if let Value::Decimal(number) = &value {
-        number.parse().ok()
-    } else {
-        None
-    };
-    whole.map_or(value, Value::Signed)
+    let mut number = None;
+    if let Value::Unsigned(unsigned) = &value {
+        number = i64::try_from(*unsigned).ok();
+    }
+    if let Value::Decimal(decimal) = &value {
+        number = decimal.parse().ok();
+    }
+    number.map_or(value, Value::Signed)
 }
 
 pub(crate) type SettleParts = (oncebox::store::LocalId, LeaseToken);
