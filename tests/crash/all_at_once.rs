@@ -1,4 +1,4 @@
-//! Ten thousand deliveries while everything dies once or more.
+//! More than ten thousand deliveries while everything dies once or more.
 
 use std::{collections::BTreeMap, thread, time::Duration};
 
@@ -12,7 +12,7 @@ use oncebox_tests::{
 };
 
 /// Of each tenant.
-const MESSAGES: usize = 5_100;
+const MESSAGES: usize = 7_500;
 const CHUNK: usize = 10;
 const PUBLISHED_IN: Duration = Duration::from_secs(90);
 const MIX: Mix = Mix { duplicates: 30, conflicts: 2, poison: 5 };
