@@ -12,13 +12,7 @@ use oncebox_tests::{
 };
 use serde_json::json;
 
-use crate::support::{ONE, ledger, settled, with_change};
-
-/// The probe in another version, which says so in what it writes.
-pub(crate) fn version(number: u32) -> Vec<u8> {
-    let module = with_change(ledger(), "version = \"1.0.0\"", &format!("version = \"{number}.0.0\""));
-    with_change(&module, "VALUES (?, ?, ?, ?, 1)", &format!("VALUES (?, ?, ?, ?, {number})"))
-}
+use crate::support::{ONE, ledger_of_version, settled, with_change};
 
 #[test]
 fn a_new_version_under_load_loses_doubles_and_gives_back_nothing() {
@@ -42,7 +36,7 @@ fn a_new_version_under_load_loses_doubles_and_gives_back_nothing() {
             });
             // Some of these on the version before; the rest while the new one is taken in, and after.
             eventually("some more are decided", PATIENCE, || (decided() > before).then_some(()));
-            site.deploy(&version(number), "t/a");
+            site.deploy(&ledger_of_version(number), "t/a");
         });
     }
     site.send("t/in", &[entry("e-last", "last", 1)]);
@@ -89,7 +83,7 @@ fn version_1_goes_on(site: &Site, database: &Database) {
 fn a_version_whose_start_fails_never_serves() {
     let site = ONE.site();
     let host = site.start().ready();
-    let manifest = oncebox::module::manifest_section(&version(2)).unwrap().unwrap();
+    let manifest = oncebox::module::manifest_section(&ledger_of_version(2)).unwrap().unwrap();
     for attack in ["hostile/import_in_start", "hostile/start_loop"] {
         site.write("bad.wasm", wat_component(&source(attack), &manifest));
         let refused = site.run(&["deploy", "bad.wasm", "t/a"]);
@@ -117,7 +111,7 @@ fn a_version_that_the_gate_refuses_never_serves() {
         ("SET n = n + 1, total = total + ? WHERE handler = ?", "SET total = ? || ?"),
     ];
     for (from, to) in changes {
-        site.write("bad.wasm", with_change(&version(2), from, to));
+        site.write("bad.wasm", with_change(&ledger_of_version(2), from, to));
         let refused = site.run(&["deploy", "bad.wasm", "t/a"]);
         assert_eq!(refused.code, Some(4), "{to}: {}", refused.err);
         assert!(refused.err.contains("statements.count"), "{to}: {}", refused.err);
@@ -133,8 +127,11 @@ fn what_the_running_host_itself_refuses_does_not_replace_what_serves() {
     // The command reads the file as it is now, the host as it was when it started.
     let config = ONE.config();
     site.write("oncebox.toml", config.replace("out = \"kept\"", "out = \"kept\", more = \"kept\""));
-    let two =
-        with_change(&version(2), "[destinations.out]", "[destinations.more]\nevent_types = []\n\n[destinations.out]");
+    let two = with_change(
+        &ledger_of_version(2),
+        "[destinations.out]",
+        "[destinations.more]\nevent_types = []\n\n[destinations.out]",
+    );
     site.write("two.wasm", two);
     let refused = site.run(&["deploy", "two.wasm", "t/a"]);
     assert_eq!(refused.code, Some(4), "{}", refused.err);
@@ -155,7 +152,7 @@ fn a_changed_rule_needs_the_word_and_old_rows_are_compared_by_their_own() {
 
     site.write(
         "two.wasm",
-        with_change(&version(2), "fingerprint = [\"/amount\"]", "fingerprint = [\"/amount\", \"/note\"]"),
+        with_change(&ledger_of_version(2), "fingerprint = [\"/amount\"]", "fingerprint = [\"/amount\", \"/note\"]"),
     );
     let refused = site.run(&["deploy", "two.wasm", "t/a"]);
     assert_eq!(refused.code, Some(4), "{}", refused.err);

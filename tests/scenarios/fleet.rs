@@ -11,10 +11,7 @@ use oncebox_tests::{
     promise::check_promise,
 };
 
-use crate::{
-    deploy::version,
-    support::{ONE, Plan, SOON, ledger, settled, with_change},
-};
+use crate::support::{ONE, Plan, SOON, ledger, ledger_of_version, settled, with_change};
 
 /// Host `a`, whose life is looked at often.
 const FLEET: Plan = Plan { host: "name = \"a\"\nheartbeat_ms = 100\nboot_timeout_ms = 1000\n", ..ONE };
@@ -80,7 +77,7 @@ fn an_offer_waits_for_every_live_host_and_the_old_version_serves_meanwhile() {
     let host = site.start().ready();
     let database = site.database("t.db");
     other_lives(&database, 3600);
-    site.write("two.wasm", version(2));
+    site.write("two.wasm", ledger_of_version(2));
     thread::scope(|scope| {
         let deploy = scope.spawn(|| site.run(&["deploy", "two.wasm", "t/a"]));
         let offer = answered(&database, 1, true);
@@ -105,7 +102,7 @@ fn a_split_is_told_with_its_reasons_and_force_lets_it_serve() {
     let host = site.start().ready();
     let database = site.database("t.db");
     other_lives(&database, 3600);
-    site.write("two.wasm", version(2));
+    site.write("two.wasm", ledger_of_version(2));
     let split = thread::scope(|scope| {
         let deploy = scope.spawn(|| site.run(&["deploy", "two.wasm", "t/a"]));
         other_answers(&database, answered(&database, 1, true), Some("no room for it"));
@@ -138,7 +135,11 @@ fn a_split_is_told_with_its_reasons_and_force_lets_it_serve() {
 fn beyond_the_running_host(site: &Site) -> Vec<u8> {
     let config = FLEET.config();
     site.write("oncebox.toml", config.replace("out = \"kept\"", "out = \"kept\", more = \"kept\""));
-    with_change(&version(2), "[destinations.out]", "[destinations.more]\nevent_types = []\n\n[destinations.out]")
+    with_change(
+        &ledger_of_version(2),
+        "[destinations.out]",
+        "[destinations.more]\nevent_types = []\n\n[destinations.out]",
+    )
 }
 
 #[test]
@@ -184,7 +185,7 @@ fn a_host_that_cannot_serve_the_active_deployment_takes_nothing_and_says_so() {
 
     // A version that it can serve: the other host is ready for it, too.
     site.write("oncebox.toml", FLEET.config());
-    site.write("three.wasm", version(3));
+    site.write("three.wasm", ledger_of_version(3));
     thread::scope(|scope| {
         let deploy = scope.spawn(|| site.ok(&["deploy", "three.wasm", "t/a"]));
         other_answers(&database, answered(&database, 2, true), None);
@@ -203,7 +204,7 @@ fn a_host_that_was_killed_holds_an_offer_back_only_until_the_boot_timeout() {
     let host = site.start().ready();
     let database = site.database("t.db");
     other_lives(&database, 2);
-    site.write("two.wasm", version(2));
+    site.write("two.wasm", ledger_of_version(2));
     site.ok(&["deploy", "two.wasm", "t/a"]);
     let early = "SELECT active_from - seen_at FROM ob_deployment JOIN ob_boot WHERE deployment_id = 2 AND host = 'b'";
     assert!(database.number(early) >= 3_000_000, "{}", database.number(early));
@@ -248,7 +249,7 @@ fn an_earlier_life_of_a_killed_host_is_not_waited_for() {
     let site = ONE.site();
     site.start().ready().kill();
     let host = site.start().ready();
-    site.write("two.wasm", version(2));
+    site.write("two.wasm", ledger_of_version(2));
     let out = site.ok(&["deploy", "two.wasm", "t/a"]);
     assert!(out.ends_with(": active\n"), "{out}");
     assert_eq!(site.database("t.db").number("SELECT count(*) FROM ob_boot WHERE ended_at IS NULL"), 1);

@@ -1,18 +1,12 @@
 //! The sites of these stories: the probe `ledger`, what it writes to, and configurations around it.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
-    sync::OnceLock,
     time::Duration,
 };
 
-use oncebox_tests::{
-    database::Database,
-    host::{Site, binary},
-    patience::eventually,
-    wat::with_manifest,
-};
+pub(crate) use oncebox_tests::probe::{built, ledger, ledger_of_version, with_change};
+use oncebox_tests::{database::Database, host::Site, patience::eventually};
 
 /// Tables of the probe, with a counter for each handler. The ledger's index is not unique.
 const SCHEMA: &str = "
@@ -86,33 +80,8 @@ kind = \"table\"
     }
 }
 
-/// The packed probe `ledger`.
-pub(crate) fn ledger() -> &'static [u8] {
-    static MODULE: OnceLock<Vec<u8>> = OnceLock::new();
-    MODULE.get_or_init(|| built("probes/ledger"))
-}
-
-/// A plugin of `plugins/`, built as its author builds it.
-pub(crate) fn built(name: &str) -> Vec<u8> {
-    let out = tempfile::tempdir().unwrap();
-    let path = out.path().join("module.wasm");
-    let mut build = std::process::Command::new(binary());
-    build.arg("build").arg(root().join("plugins").join(name)).arg("--out").arg(&path);
-    let built = build.output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    fs::read(path).unwrap()
-}
-
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// The same module with something else in its manifest.
-pub(crate) fn with_change(module: &[u8], from: &str, to: &str) -> Vec<u8> {
-    let manifest = oncebox::module::manifest_section(module).unwrap().unwrap();
-    assert!(manifest.contains(from), "no {from} in\n{manifest}");
-    let own = with_manifest(Vec::new(), &manifest).len();
-    with_manifest(module[..module.len() - own].to_vec(), &manifest.replace(from, to))
 }
 
 /// Waits until nothing is left to do: no message undecided, nothing parked.

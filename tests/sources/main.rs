@@ -1,7 +1,7 @@
 //! What every source promises: one list of cases, run on each kind through the seam `oncebox::source`, and after it the
 //! cases of RabbitMQ alone, on a real server (`cargo services up`).
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
 
 mod admin;
 mod bench;

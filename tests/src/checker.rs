@@ -68,11 +68,12 @@ const VERDICTS: [(&str, &[Verdict], &str); 5] = [
 ];
 
 /// Every difference between the tables, in words; none: the books balance. `put_aside` is the number of verdicts
-/// `parked` and `dead` without a run. All is read in one transaction, so that a host may be at work meanwhile.
+/// `parked` and `dead` without a run; `None`: there may be any number of them. All is read in one transaction, so that a
+/// host may be at work meanwhile.
 ///
 /// # Errors
 /// The tables could not be read.
-pub async fn imbalances(store: &dyn Store, put_aside: u64) -> Result<Vec<String>, StoreError> {
+pub async fn imbalances(store: &dyn Store, put_aside: Option<u64>) -> Result<Vec<String>, StoreError> {
     let mut lane = store.lane().await?;
     let mut unit = lane.begin().await?;
     let found = read(unit.as_mut(), &store.handlers().await?, put_aside).await;
@@ -83,7 +84,7 @@ pub async fn imbalances(store: &dyn Store, put_aside: u64) -> Result<Vec<String>
 async fn read(
     unit: &mut dyn UnitOfWork,
     handlers: &BTreeMap<String, HandlerId>,
-    put_aside: u64,
+    put_aside: Option<u64>,
 ) -> Result<Vec<String>, StoreError> {
     let mut found = Vec::new();
     for (what, one, other) in EQUAL {
@@ -99,8 +100,10 @@ async fn read(
     }
     let failed = number(unit, &tally(&[Verdict::Parked, Verdict::Dead], "TRUE")).await?;
     let poison = number(unit, "SELECT coalesce(sum(times), 0) FROM ob_held WHERE state = 4").await?;
-    let attempts = number(unit, "SELECT count(*) FROM ob_attempt").await? + i128::from(put_aside);
-    compare("verdicts parked and dead, and attempts that did not apply", failed - poison, attempts, &mut found);
+    let attempts = number(unit, "SELECT count(*) FROM ob_attempt").await?;
+    let put_aside = put_aside.map_or((failed - poison - attempts).max(0), i128::from);
+    let what = "verdicts parked and dead, and attempts that did not apply";
+    compare(what, failed - poison, attempts + put_aside, &mut found);
     Ok(found)
 }
 
@@ -121,6 +124,9 @@ async fn number(unit: &mut dyn UnitOfWork, sql: &str) -> Result<i128, StoreError
     let answer = unit.query(&sql.into(), &[], 1).await.map_err(|error| failed(error.message))?;
     match answer.rows.first().and_then(|row| row.first()) {
         Some(Value::Signed(number)) => Ok(i128::from(*number)),
+        Some(Value::Unsigned(number)) => Ok(i128::from(*number)),
+        // What a server calls a sum.
+        Some(Value::Decimal(number)) => number.parse().map_err(|_| failed(format!("{sql}: {number}"))),
         other => Err(failed(format!("{sql}: {other:?}"))),
     }
 }

@@ -10,6 +10,34 @@ use sqlx::{
 };
 use tokio::runtime::{Builder, Runtime};
 
+/// Tables that are looked at beside the host, on any server. A text that is portable names no type but `CHAR` and
+/// `SIGNED` in a CAST, and joins texts with `concat`.
+pub trait Tables {
+    /// The first column of each row, a text.
+    ///
+    /// # Panics
+    /// The database does not take the query.
+    #[track_caller]
+    fn lines(&self, sql: &str) -> Vec<String>;
+
+    /// The one number that a query asks for.
+    ///
+    /// # Panics
+    /// There is none.
+    #[track_caller]
+    fn number(&self, sql: &str) -> i64;
+}
+
+impl Tables for Database {
+    fn lines(&self, sql: &str) -> Vec<String> {
+        Database::lines(self, sql)
+    }
+
+    fn number(&self, sql: &str) -> i64 {
+        Database::number(self, sql)
+    }
+}
+
 /// One connection of the test's own.
 pub struct Database {
     runtime: Runtime,

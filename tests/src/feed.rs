@@ -1,6 +1,6 @@
 //! Events for the probe `ledger`, made from a seed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
@@ -63,6 +63,17 @@ impl Expected {
     }
 }
 
+/// Of a hundred messages, how many are what.
+#[derive(Debug, Clone, Copy)]
+pub struct Mix {
+    /// A message that was there before, or its like.
+    pub duplicates: u64,
+    /// A key that was there before, with another amount.
+    pub conflicts: u64,
+    /// Without a key, or not to be read.
+    pub poison: u64,
+}
+
 /// Lines to send, and what must come of them.
 #[derive(Debug, Clone, Default)]
 pub struct Feed {
@@ -74,13 +85,23 @@ pub struct Feed {
     pub poison: usize,
     /// Messages of a key that was there before.
     pub again: usize,
+    /// Keys that came with two amounts: whichever is first, the other one is a conflict.
+    pub conflicts: BTreeSet<String>,
 }
 
 impl Feed {
-    /// Of a hundred messages about 30 are duplicates, 4 conflicts, 4 poison; of the keys most are applied, some only at
-    /// the second attempt, some skipped, some rejected, some trap, some are more than the counter takes.
+    /// Of a hundred messages about 30 are duplicates, 4 conflicts, 4 poison.
     #[must_use]
     pub fn seeded(seed: u64, count: usize) -> Self {
+        Self::mixed(seed, count, Mix { duplicates: 30, conflicts: 4, poison: 4 })
+    }
+
+    /// As in the mix; of the keys most are applied, some only at the second attempt, some skipped, some rejected, some
+    /// trap, some are more than the counter takes.
+    #[must_use]
+    pub fn mixed(seed: u64, count: usize, mix: Mix) -> Self {
+        let to_conflicts = mix.duplicates + mix.conflicts;
+        let to_poison = to_conflicts + mix.poison;
         let mut chance = Chance::new(seed);
         let mut feed = Self::default();
         let mut before: Vec<(String, i64, &str)> = Vec::new();
@@ -88,12 +109,15 @@ impl Feed {
             let roll = chance.below(100);
             let known = usize::try_from(chance.below(before.len().max(1) as u64)).ok().and_then(|at| before.get(at));
             let (key, amount, what) = match (roll, known) {
-                (0..30, Some((key, amount, what))) => (key.clone(), *amount, *what),
-                (30..34, Some((key, amount, what))) => (key.clone(), amount + 1_000, *what),
-                (34..38, _) => {
+                (roll, Some((key, amount, what))) if roll < mix.duplicates => (key.clone(), *amount, *what),
+                (roll, Some((key, amount, what))) if roll < to_conflicts => {
+                    feed.conflicts.insert(key.clone());
+                    (key.clone(), amount + 1_000, *what)
+                }
+                (roll, _) if (to_conflicts..to_poison).contains(&roll) => {
                     feed.poison += 1;
                     // No two are alike, or the second would be counted on the letter of the first.
-                    feed.lines.push(if roll == 34 {
+                    feed.lines.push(if roll == to_conflicts {
                         format!("{{garbage {n}")
                     } else {
                         event(&format!("e-{n}"), &json!({ "amount": n }))

@@ -196,9 +196,19 @@ impl Site {
     /// It cannot be started.
     #[must_use]
     pub fn start(&self) -> Host {
+        self.start_with("oncebox.toml")
+    }
+
+    /// The same with another configuration of the folder.
+    ///
+    /// # Panics
+    /// It cannot be started.
+    #[must_use]
+    pub fn start_with(&self, config: &str) -> Host {
         let number = self.hosts.fetch_add(1, Ordering::Relaxed);
         let log = self.path(&format!("host-{number}.log"));
-        let child = self.oncebox(&["run"]).stdin(Stdio::null()).stderr(File::create(&log).unwrap()).spawn().unwrap();
+        let run = ["--config", config, "run"];
+        let child = self.oncebox(&run).stdin(Stdio::null()).stderr(File::create(&log).unwrap()).spawn().unwrap();
         Host { child, log }
     }
 
@@ -321,7 +331,19 @@ impl Host {
     /// # Panics
     /// It cannot be sent.
     pub fn terminate(&self) {
-        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        self.signal("-TERM");
+    }
+
+    /// Lets it hang: it does nothing any more, and its connections stay open.
+    ///
+    /// # Panics
+    /// It cannot be told.
+    pub fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
     }
 
@@ -363,4 +385,36 @@ impl Drop for Host {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+impl Host {
+    /// Lets it go on after [`Host::freeze`].
+    ///
+    /// # Panics
+    /// It cannot be told.
+    pub fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    /// What it holds of the machine now.
+    ///
+    /// # Panics
+    /// It has ended.
+    #[must_use]
+    pub fn footprint(&self) -> Footprint {
+        let process = PathBuf::from("/proc").join(self.child.id().to_string());
+        let status = fs::read_to_string(process.join("status")).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes: u64 = resident.unwrap().trim().trim_end_matches(" kB").parse().unwrap();
+        Footprint { resident_mb: kilobytes / 1024, open_files: fs::read_dir(process.join("fd")).unwrap().count() }
+    }
+}
+
+/// What a process holds of the machine.
+#[derive(Debug, Clone, Copy)]
+pub struct Footprint {
+    /// Megabytes of memory that it has pages of.
+    pub resident_mb: u64,
+    /// Files, sockets and the like that it has open.
+    pub open_files: usize,
 }

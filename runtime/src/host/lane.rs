@@ -58,6 +58,9 @@ impl LaneContext {
             match unit_of_work(self, connection, &batch).await {
                 Ok(outcome) => {
                     patience.over();
+                    // What another half of the batch holds of their lines waits with them.
+                    let undecided = batch.iter().zip(&outcome.fates).filter(|(_, fate)| fate.is_undecided());
+                    lines.extend(undecided.filter_map(|(item, _)| item.delivery.line()));
                     done.push((batch, outcome));
                 }
                 Err(error) if error.is_away() => {

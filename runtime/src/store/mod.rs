@@ -293,6 +293,9 @@ pub trait UnitOfWork: Send {
     /// Makes all of it durable. An error leaves the outcome unknown: the batch is done again with a new token.
     async fn commit(self: Box<Self>) -> Result<(), StoreError>;
 
+    /// Undoes all of it because nothing could be decided, and lets those who wait for its keys go on.
+    async fn give_up(self: Box<Self>) -> Result<(), StoreError>;
+
     /// Undoes all of it.
     async fn rollback(self: Box<Self>) -> Result<(), StoreError>;
 }

@@ -1,6 +1,6 @@
 //! The inbox: the one arbiter of "first".
 
-use oncebox::store::{DeploymentId, InboxMark, StoreError};
+use oncebox::store::{DeploymentId, InboxMark, Savepoint, StoreError};
 use oncebox_core::{
     ids::{BusinessKey, Fingerprint},
     life::InboxState,
@@ -60,6 +60,29 @@ pub(crate) async fn a_rollback_leaves_nothing(bench: Bench) {
     for table in ["ob_inbox", "ob_held", "ob_body", "points"] {
         assert_eq!(bench.number(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }
+}
+
+pub(crate) async fn a_unit_that_is_given_up_leaves_nothing_and_counts_nothing(bench: Bench) {
+    bench.insert(1, &["b"]).await;
+    let mut lane = bench.lane().await;
+    for has_marks in [false, true] {
+        let mut unit = lane.begin().await.unwrap();
+        let rows = ["a", "b", "c"].map(|key| bench.new_inbox(key));
+        unit.inbox_insert(token_of(2), &rows).await.unwrap();
+        if has_marks {
+            unit.savepoint(Savepoint::Marks).await.unwrap();
+            unit.staged_write(&"INSERT INTO points (user_id, points) VALUES (1, 1)".into(), &[]).await.unwrap();
+            unit.held_insert(&[bench.new_held(1)]).await.unwrap();
+        }
+        unit.give_up().await.unwrap();
+        assert_eq!(bench.rows("SELECT business_key FROM ob_inbox").await, [[Value::Bytes(b"b".to_vec())]]);
+        assert_eq!(bench.number("SELECT sum(duplicates) FROM ob_inbox").await, 0);
+        for table in ["ob_held", "ob_body", "points"] {
+            assert_eq!(bench.number(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
+        }
+    }
+    // Nothing of it is left open.
+    bench.insert(3, &["a", "c"]).await;
 }
 
 pub(crate) async fn a_unit_that_is_dropped_is_rolled_back_before_the_next_one(bench: Bench) {

@@ -78,6 +78,10 @@ macro_rules! passed_on {
                 Err(StoreError::Away { message: "the answer to COMMIT is lost".into() })
             }
 
+            async fn give_up(self: Box<Self>) -> Result<(), StoreError> {
+                self.inner.give_up().await
+            }
+
             async fn rollback(self: Box<Self>) -> Result<(), StoreError> {
                 self.inner.rollback().await
             }

@@ -2,12 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
-use std::thread;
+use std::{cell::RefCell, thread};
 
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, Row as _, mysql::MySqlRow};
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 
-use super::{Server, fresh_name};
+use super::{Kind, Server, fresh_name};
+use crate::database::Tables;
 
 /// Somebody who may log in.
 #[derive(Debug, Clone)]
@@ -80,6 +81,19 @@ impl MysqlDatabase {
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// A session as root that stays: for a transaction, or to look often.
+    ///
+    /// # Panics
+    /// The server does not answer.
+    #[must_use]
+    #[track_caller]
+    pub fn session(&self) -> Session {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let connection = runtime.block_on(MySqlConnection::connect(&self.root_url()));
+        let connection = connection.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        Session { runtime, connection: RefCell::new(connection) }
     }
 
     /// Does something as root in this database.
@@ -162,7 +176,7 @@ impl MysqlDatabase {
     /// The server does not answer.
     #[must_use]
     pub fn sessions_of(&self, user: &User) -> Vec<String> {
-        self.lines(&sessions(&format!("user = '{}'", user.name)))
+        self.lines(&sessions(self.server.kind, &format!("user = '{}'", user.name)))
     }
 
     /// Cuts all sessions of a user, as a failover does; how many there were.
@@ -176,11 +190,51 @@ impl MysqlDatabase {
     }
 }
 
+/// One session of the test's own; not for async tests.
+#[derive(Debug)]
+pub struct Session {
+    runtime: Runtime,
+    connection: RefCell<MySqlConnection>,
+}
+
+impl Session {
+    /// Does something.
+    ///
+    /// # Panics
+    /// The database refuses.
+    #[track_caller]
+    pub fn execute(&self, sql: &str) {
+        let query = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
+        let done = self.runtime.block_on(query.execute(&mut *self.connection.borrow_mut()));
+        done.unwrap_or_else(|error| panic!("{error}\n{sql}"));
+    }
+
+    #[track_caller]
+    fn rows(&self, sql: &str) -> Vec<MySqlRow> {
+        let query = sqlx::query(AssertSqlSafe(sql.to_owned()));
+        let rows = self.runtime.block_on(query.fetch_all(&mut *self.connection.borrow_mut()));
+        rows.unwrap_or_else(|error| panic!("{error}\n{sql}"))
+    }
+}
+
+impl Tables for Session {
+    #[track_caller]
+    fn lines(&self, sql: &str) -> Vec<String> {
+        self.rows(sql).iter().map(|row| row.try_get_unchecked(0).unwrap()).collect()
+    }
+
+    #[track_caller]
+    fn number(&self, sql: &str) -> i64 {
+        self.rows(sql)[0].try_get(0).unwrap_or_else(|error| panic!("{error}\n{sql}"))
+    }
+}
+
 impl Drop for MysqlDatabase {
     fn drop(&mut self) {
         let Self { name, migrate, runtime, server } = self;
         // A session that is left over would hold a lock that DROP DATABASE waits for. Best effort: the server may be gone.
-        let left = sessions(&format!("db = '{name}' OR user IN ('{}', '{}')", migrate.name, runtime.name));
+        let left = format!("db = '{name}' OR user IN ('{}', '{}')", migrate.name, runtime.name);
+        let left = sessions(server.kind, &left);
         for row in rows(&server.url, &left).into_iter().flatten() {
             if let Ok(id) = row.try_get_unchecked::<String, _>(0) {
                 let _ = on(&server.url, &[format!("KILL {id}")]);
@@ -195,8 +249,13 @@ impl Drop for MysqlDatabase {
     }
 }
 
-fn sessions(whose: &str) -> String {
-    format!("SELECT CAST(id AS CHAR) FROM information_schema.processlist WHERE ({whose}) AND id <> CONNECTION_ID()")
+fn sessions(kind: Kind, whose: &str) -> String {
+    let list = match kind {
+        // The other list of MySQL reads the running texts, and fails where one has bytes that are no text (3854).
+        Kind::Mysql => "performance_schema.processlist",
+        Kind::Mariadb | Kind::Rabbitmq => "information_schema.processlist",
+    };
+    format!("SELECT CAST(id AS CHAR) FROM {list} WHERE ({whose}) AND id <> CONNECTION_ID()")
 }
 
 /// Runs statements on a connection of their own, one after the other.

@@ -18,7 +18,7 @@ use std::{
 };
 
 pub use api::Api;
-pub use database::{MysqlDatabase, User};
+pub use database::{MysqlDatabase, Session, User};
 pub use private::PrivateServer;
 pub use vhost::{Counts, Vhost};
 

@@ -463,6 +463,11 @@ impl UnitOfWork for SqliteUnit<'_> {
         committed
     }
 
+    /// Who waits here waits for the right to write, and not for a key.
+    async fn give_up(self: Box<Self>) -> Result<(), StoreError> {
+        self.rollback().await
+    }
+
     async fn rollback(self: Box<Self>) -> Result<(), StoreError> {
         self.lane.clear().await
     }

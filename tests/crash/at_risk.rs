@@ -1,0 +1,58 @@
+//! A host that dies again and again, each time with every message of the queue in its hands.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use oncebox_tests::{
+    database::Tables as _,
+    feed::event,
+    fleet::{Fleet, Plan, QUEUE, TENANT, TenantPlan},
+    patience::{PATIENCE, eventually},
+    services::Counts,
+};
+use serde_json::json;
+
+const MESSAGES: usize = 2_000;
+const EMPTY: Counts = Counts { ready: 0, unacked: 0 };
+const KILLS: usize = 25;
+
+/// All of them are in the host's hands at once, and a life decides only a few.
+const GREEDY: TenantPlan = TenantPlan { tenant: "batch_max = 16", source: "prefetch = 2_000", ..TENANT };
+
+#[test]
+fn twenty_five_kills_with_all_messages_prefetched_drop_none() {
+    // The queue as RabbitMQ makes it: without a policy, and what was delivered 20 times is dropped to nowhere.
+    let fleet = Fleet::shared(Plan { host: "", tenants: &[GREEDY] });
+    let tenant = &fleet.tenants[0];
+    fleet.start("a").ready().stop();
+    let body = |n: usize| {
+        let data = json!({ "key": format!("k-{n:04}"), "amount": 1, "note": "x".repeat(80) });
+        event(&format!("e-{n}"), &data)
+    };
+    let bodies: Vec<String> = (0..MESSAGES).map(body).collect();
+    tenant.publisher().publish(&bodies);
+
+    let session = tenant.session();
+    let decided = || session.number("SELECT CAST(coalesce(sum(n), 0) AS SIGNED) FROM ob_tally");
+    let applied = || session.number("SELECT count(*) FROM ob_inbox WHERE state = 0");
+    let (mut kills, mut most_put_aside) = (0, 0);
+    while kills < KILLS && (applied() < 2_000 || tenant.vhost.counts(QUEUE) != EMPTY) {
+        let before = decided();
+        let host = fleet.start("a");
+        eventually("its first unit of work is committed", PATIENCE, || (decided() > before).then_some(()));
+        host.kill();
+        kills += 1;
+        let put_aside = "SELECT count(*) FROM ob_held WHERE state = 0 AND code = 'redelivered'";
+        most_put_aside = most_put_aside.max(session.number(put_aside));
+    }
+    assert!(most_put_aside > 0, "nothing was put aside for having been delivered often, in {kills} lives");
+
+    let host = fleet.start("a").ready();
+    tenant.drained(Duration::from_secs(120));
+    host.stop();
+    let found: BTreeSet<String> =
+        session.lines("SELECT CAST(business_key AS CHAR) FROM ob_inbox WHERE state = 0").into_iter().collect();
+    let lost: Vec<String> = (0..MESSAGES).map(|n| format!("k-{n:04}")).filter(|key| !found.contains(key)).collect();
+    println!("{kills} kills, {most_put_aside} put aside at once, {} of {MESSAGES} lost", lost.len());
+    assert!(lost.is_empty(), "the queue dropped {} of {MESSAGES} messages: {lost:?}", lost.len());
+    tenant.check();
+}
