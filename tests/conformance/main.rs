@@ -129,7 +129,6 @@ cases! {
     Common inbox a_look_up_after_a_dropped_unit_sees_nothing_of_it;
     Common inbox keys_are_compared_byte_for_byte;
     Common inbox a_delete_takes_back_only_what_this_unit_inserted;
-    Common inbox what_was_counted_on_rows_that_were_there_is_taken_back_once;
     Common inbox a_mark_writes_the_outcome;
     Common inbox a_mark_of_a_row_that_is_not_there_is_an_error;
     Common inbox a_look_up_finds_the_rows_there_are_and_no_others;

@@ -134,19 +134,6 @@ pub(crate) async fn a_delete_takes_back_only_what_this_unit_inserted(bench: Benc
     assert_eq!(bench.rows("SELECT business_key FROM ob_inbox").await, [[Value::Bytes(b"old".to_vec())]]);
 }
 
-pub(crate) async fn what_was_counted_on_rows_that_were_there_is_taken_back_once(bench: Bench) {
-    bench.insert(1, &["a", "b", "c", "d"]).await;
-    bench.insert(2, &["a", "b", "c"]).await;
-    let mut lane = bench.lane().await;
-    let mut unit = lane.begin().await.unwrap();
-    unit.inbox_insert(token_of(3), &["a", "b", "c", "d"].map(|key| bench.new_inbox(key))).await.unwrap();
-    unit.inbox_uncount(&["a", "b", "c"].map(|key| bench.key(key))).await.unwrap();
-    unit.inbox_uncount(&[]).await.unwrap();
-    unit.commit().await.unwrap();
-    assert_eq!(bench.number("SELECT sum(duplicates) FROM ob_inbox").await, 4);
-    assert_eq!(bench.number("SELECT count(*) FROM ob_inbox WHERE duplicates = 1").await, 4);
-}
-
 fn parked(bench: &Bench, key: &str) -> InboxMark {
     InboxMark {
         handler: bench.handler,
