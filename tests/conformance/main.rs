@@ -124,6 +124,7 @@ cases! {
     Common inbox a_second_unit_sees_the_row_as_it_is_and_counts_a_duplicate;
     Common inbox rows_come_back_in_the_order_asked;
     Common inbox a_rollback_leaves_nothing;
+    Common inbox a_unit_that_is_given_up_leaves_nothing_and_counts_nothing;
     Common inbox a_unit_that_is_dropped_is_rolled_back_before_the_next_one;
     Common inbox a_look_up_after_a_dropped_unit_sees_nothing_of_it;
     Common inbox keys_are_compared_byte_for_byte;
@@ -132,7 +133,6 @@ cases! {
     Common inbox a_mark_of_a_row_that_is_not_there_is_an_error;
     Common inbox a_look_up_finds_the_rows_there_are_and_no_others;
     Common inbox a_lock_answers_in_the_order_asked;
-    Common inbox a_further_delivery_that_was_counted_can_be_taken_back;
     Common order an_order_row_is_made_by_its_lock_and_kept_as_it_was_marked;
     Common order the_head_of_a_line_is_its_first_row_that_is_parked_or_dead;
     Common order only_a_parked_head_that_waits_is_made_due;

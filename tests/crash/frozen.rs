@@ -56,9 +56,9 @@ fn a_host_that_hangs_past_its_leases_and_comes_back_doubles_nothing() {
         (from..to).map(|n| entry(&format!("e-{n}"), &format!("k-{n}"), 1)).collect()
     };
     tenant.publisher().publish(&events(0, 100));
+    eventually("it holds deliveries", PATIENCE, || (tenant.vhost.counts(QUEUE).unacked > 0).then_some(()));
     eventually("it holds claims", PATIENCE, || (look.number(LEASED) > 0).then_some(()));
     a.freeze();
-    assert!(tenant.vhost.counts(QUEUE).unacked > 0, "it holds deliveries");
     other.execute("ROLLBACK");
     let b = fleet.start("b").ready();
     tenant.drained(LONG);

@@ -6,5 +6,6 @@
 mod at_risk;
 mod frozen;
 mod kills;
+mod many;
 mod neighbours;
 mod order;

@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
+mod examples;
 mod first_queue;
+mod held;
 mod rabbitmq;
 mod servers;
 
@@ -28,6 +30,7 @@ points_account = "write"
 sql = "UPDATE points_account SET points = points + ? WHERE user_id = ?"
 params = [{ name = "points", type = "signed" }, { name = "user_id", type = "unsigned" }]
 rows = 1
+mismatch = { reject = "no-account" }
 
 [destinations.out]
 "#;

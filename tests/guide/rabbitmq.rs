@@ -20,23 +20,13 @@ const QUEUE: &str = "orders";
 
 /// The page's commands whose text has one of these, in the page's order.
 fn run(servers: &Servers, parts: &[&str]) {
-    let blocks = servers.page("rabbitmq.md", &servers.names_of_the_page());
+    let blocks = servers.page(&script::page("docs/rabbitmq.md"), "shop");
     let mut shell = Shell::start(&format!("API={}\n", servers.api()));
     let commands: Vec<&Block> = blocks.iter().filter(|block| block.language == "sh").collect();
     for part in parts {
         let block = commands.iter().find(|block| block.text.contains(part));
         let block = block.unwrap_or_else(|| panic!("docs/rabbitmq.md has no command with `{part}` any more"));
         shell.run(&block.text);
-    }
-}
-
-impl Servers {
-    fn names_of_the_page(&self) -> Vec<(&'static str, String)> {
-        let vhost = &self.vhost.name;
-        let mut names = self.paths();
-        names.push(("$API/bindings/shop/", format!("$API/bindings/{vhost}/")));
-        names.push(("$API/policies/shop/", format!("$API/policies/{vhost}/")));
-        names
     }
 }
 
@@ -232,7 +222,7 @@ fn texts() -> Vec<SourceError> {
 
 #[test]
 fn the_page_has_a_line_for_every_text_of_readyz() {
-    let page = script::page("rabbitmq.md");
+    let page = script::page("docs/rabbitmq.md");
     let lines: Vec<String> = page
         .lines()
         .filter_map(|line| line.strip_prefix("| failed to ")?.split_once(" | "))

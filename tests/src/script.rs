@@ -43,17 +43,22 @@ pub struct Block {
     pub line: usize,
 }
 
-/// The text of a page under `docs/`.
+/// The text of a file of the checkout.
 ///
 /// # Panics
 /// There is none.
 #[must_use]
-pub fn page(name: &str) -> String {
-    let path = checkout().join("docs").join(name);
+pub fn page(path: &str) -> String {
+    let path = checkout().join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn checkout() -> &'static Path {
+/// The folder of the checkout.
+///
+/// # Panics
+/// This crate has none above it.
+#[must_use]
+pub fn checkout() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
@@ -74,18 +79,6 @@ pub fn blocks(page: &str) -> Vec<Block> {
         }
     }
     blocks
-}
-
-/// Puts a test's own names in place of the page's.
-///
-/// # Panics
-/// The page does not have one of them: it has changed, and the test must too.
-#[must_use]
-pub fn with_names(page: &str, names: &[(&str, String)]) -> String {
-    names.iter().fold(page.to_owned(), |page, (name, own)| {
-        assert!(page.contains(name), "the page does not say `{name}` any more");
-        page.replace(name, own)
-    })
 }
 
 /// Whether an output is what the page shows: words alike, whatever their distance; times, digests and ids may differ,

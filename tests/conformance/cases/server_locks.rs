@@ -103,14 +103,10 @@ pub(crate) async fn a_key_that_is_given_back_deadlocks_nobody_who_waits_for_it(b
     let mut lane = bench.lane().await;
     for at in 0..TRIES {
         let key = format!("k-{at}");
-        let mut unit = holder(&bench, &mut lane, &key).await;
+        let unit = holder(&bench, &mut lane, &key).await;
         let waiters = vec![waiter(&bench, 2, &[&key]).await, waiter(&bench, 3, &[&key]).await];
         bench.tenant().waiting(2);
-        // As `host/unit_of_work.rs` gives up.
-        unit.rollback_to(Savepoint::Marks).await.unwrap();
-        unit.inbox_delete(token_of(1), &[bench.key(&key)]).await.unwrap();
-        unit.release(Savepoint::Marks).await.unwrap();
-        unit.commit().await.unwrap();
+        unit.give_up().await.unwrap();
         let (ends, deadlocks) = ends(waiters).await;
         let firsts = ends.iter().filter(|end| **end == Ended::First).count();
         assert_eq!((firsts, deadlocks), (1, 0), "{key}: {ends:?}");
@@ -236,8 +232,7 @@ pub(crate) async fn a_wait_for_a_key_that_is_too_long_leaves_the_unit_able_to_gi
     unit.inbox_insert(token_of(2), &[bench.new_inbox("a")]).await.unwrap();
     let error = unit.inbox_insert(token_of(2), &[bench.new_inbox("b")]).await.unwrap_err();
     assert!(matches!(&error, StoreError::Busy { message } if message.contains("1205")), "{error}");
-    unit.inbox_delete(token_of(2), &[bench.key("a"), bench.key("b")]).await.unwrap();
-    unit.commit().await.unwrap();
+    unit.give_up().await.unwrap();
     holder.commit().await.unwrap();
     assert_eq!(bench.rows("SELECT business_key FROM ob_inbox").await, [[Value::Bytes(b"b".to_vec())]]);
 }

@@ -14,7 +14,7 @@ pub(crate) async fn a_deleted_queue_is_consumed_again_when_it_is_made_again(benc
     let old = host.take_all(1).await;
     bench.vhost().delete_queue(QUEUE);
     let reason = host.wait_for_reason("failed to find queue `orders`").await;
-    assert!(reason.contains("rabbitmqadmin declare queue name=orders"), "{reason}");
+    assert!(reason.contains("queues declare --name orders --type quorum"), "{reason}");
     bench.vhost().declare_queue(QUEUE, &json!({ "x-queue-type": "quorum" }));
     host.consumes().await;
     bench.send(&["b"]).await;

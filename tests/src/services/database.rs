@@ -105,6 +105,15 @@ impl MysqlDatabase {
         on(&self.root_url(), &[sql.to_owned()]).unwrap_or_else(|error| panic!("{error}\n{sql}"));
     }
 
+    /// Does something as somebody else in this database.
+    ///
+    /// # Panics
+    /// The database refuses.
+    #[track_caller]
+    pub fn execute_as(&self, user: &User, sql: &str) {
+        on(&self.url_of(user), &[sql.to_owned()]).unwrap_or_else(|error| panic!("{error}\n{sql}"));
+    }
+
     /// Does something as root without a database of its own: names are written out.
     ///
     /// # Panics

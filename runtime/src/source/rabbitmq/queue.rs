@@ -80,7 +80,7 @@ impl Queue<'_> {
                     queue: self.name(),
                     vhost: self.vhost.to_owned(),
                     single_active: match sequence {
-                        Sequence::Kept => ",\"x-single-active-consumer\":true",
+                        Sequence::Kept => " --arguments '{\"x-single-active-consumer\":true}'",
                         Sequence::Free => "",
                     },
                 })
