@@ -42,14 +42,16 @@ fn every_link_to_a_file_leads_to_one() {
     assert_eq!(broken, [""; 0]);
 }
 
-/// Names of tests are sentences: a span of five words or more joined by `_` is one. Metrics are named like that too.
+/// Names of tests are sentences: a span of five words or more joined by `_` is one. Metrics are named like that too, and
+/// so are settings of MySQL, which nobody here declares.
 #[test]
 fn every_test_and_metric_named_in_the_pages_exists() {
     let is_sentence = |span: &&String| {
         let words: Vec<&str> = span.split('_').collect();
         let plain =
             |word: &&str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-        words.len() >= 5 && words.iter().all(plain)
+        let is_of_mysql = span.starts_with("innodb_") || span.starts_with("group_replication_");
+        words.len() >= 5 && words.iter().all(plain) && !is_of_mysql
     };
     let sources = sources();
     let mut missing = Vec::new();

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use oncebox_tests::{services::Kind, tenant_database::TenantDatabase};
 
 use oncebox::store::{
-    DeploymentId, HandlerId, InboxKey, Lane, NewHeld, NewInbox, RuleId, Store, Use, sqlite::SqliteStore,
+    DeploymentId, HandlerId, InboxKey, Lane, NewHeld, NewInbox, RuleId, Store, UnitOfWork, Use, sqlite::SqliteStore,
 };
 use oncebox_core::{
     failure::Class,
@@ -61,9 +61,7 @@ impl Bench {
     /// A database of its own on a server, as the host's own user with the documented rights.
     pub(crate) async fn server(kind: Kind) -> Self {
         let tenant = TenantDatabase::create(kind);
-        for table in MYSQL_SCHEMA {
-            tenant.database.execute(table);
-        }
+        tenant.database.execute(&MYSQL_SCHEMA.join("; "));
         tenant.ready(&["points", "award", "anything"]).await.unwrap();
         let store = tenant.open(Use::Host).await.unwrap();
         let handler = store.handler_ensure("points").await.unwrap();
@@ -133,6 +131,16 @@ impl Bench {
         match &self.place {
             Place::File { .. } => drop(self.run(sql).await),
             Place::Server(tenant) => tenant.database.execute(sql),
+        }
+    }
+
+    /// The server's number of the session that a unit runs on.
+    pub(crate) async fn session_of(&self, unit: &mut dyn UnitOfWork) -> String {
+        let answer = unit.query(&"SELECT CONNECTION_ID()".into(), &[], 1).await.unwrap();
+        match answer.rows[0].as_slice() {
+            [Value::Signed(id)] => id.to_string(),
+            [Value::Unsigned(id)] => id.to_string(),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -211,10 +219,8 @@ impl Bench {
 
 /// A number without its sign's name: on a server our own numbers are unsigned.
 fn plain(value: Value) -> Value {
-    match value {
-        Value::Unsigned(number) => i64::try_from(number).map_or(Value::Unsigned(number), Value::Signed),
-        other => other,
-    }
+    let Value::Unsigned(number) = value else { return value };
+    i64::try_from(number).map_or(Value::Unsigned(number), Value::Signed)
 }
 
 pub(crate) fn token_of(byte: u8) -> LeaseToken {

@@ -5,7 +5,7 @@ use oncebox_tests::{
     feed::entry,
     fleet::{Fleet, Plan, QUEUE, TENANT, Tenant, TenantPlan},
     patience::{PATIENCE, eventually},
-    proxy::Proxy,
+    relay::Relay,
     services::{Counts, User},
 };
 
@@ -22,17 +22,17 @@ fn effects(tenant: &Tenant) -> [i64; 3] {
 fn between_commit_and_ack(plan: Plan) {
     let fleet = Fleet::shared(plan);
     let tenant = &fleet.tenants[0];
-    let proxy = Proxy::to(&tenant.vhost.server().address());
-    fleet.configure("a", Some(proxy.address()));
+    let relay = Relay::to(&tenant.vhost.server().address());
+    fleet.configure("a", Some(relay.address()));
     let host = fleet.site.start_with("a.toml").ready();
     // It is subscribed: what is published now comes to it, and what it answers does not come back.
-    proxy.hold_to_server();
+    relay.hold_to_server();
     tenant.publisher().publish(&[entry("e-1", "k-1", 5)]);
     let session = tenant.session();
     eventually("the row is committed", PATIENCE, || (session.number(APPLIED) == 1).then_some(()));
     tenant.vhost.wait_for(QUEUE, Counts { ready: 0, unacked: 1 });
     host.kill();
-    proxy.cut();
+    relay.cut();
     tenant.vhost.wait_for(QUEUE, Counts { ready: 1, unacked: 0 });
     assert_eq!(session.number(DUPLICATES), 0);
 

@@ -14,7 +14,7 @@ use oncebox_core::{
     rule::Rule,
 };
 use oncebox_tests::{
-    services::{Kind, MysqlDatabase},
+    services::{Kind, MysqlDatabase, Server},
     tenant_database::{TenantDatabase, settings},
 };
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, Row as _};
@@ -36,6 +36,11 @@ impl Bench {
         let bench = Self { tenant: TenantDatabase::create(kind) };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         runtime.block_on(case(bench));
+    }
+
+    /// A database on this server.
+    pub(crate) fn on(server: &Server) -> Self {
+        Self { tenant: TenantDatabase { database: MysqlDatabase::create(server) } }
     }
 
     /// The same as somebody who may do everything.

@@ -41,7 +41,6 @@ on_both_servers! {
     catalogue foreign_keys_are_shown_with_their_actions_also_those_of_other_databases;
     catalogue nothing_of_other_databases_is_shown;
     catalogue every_change_of_a_business_table_moves_the_version_and_its_rows_do_not;
-    catalogue the_version_is_cheap_enough_to_be_asked_every_second;
     catalogue a_text_that_does_not_fit_does_not_prepare;
     claims claims_go_in_index_order_without_a_sort;
     claims two_hosts_share_what_is_due_and_nobody_waits;
@@ -53,4 +52,5 @@ on_both_servers! {
     shop a_shop_goes_from_an_empty_database_to_applied_events_as_the_documented_users;
     checks a_server_as_the_tests_have_it_is_trusted;
     checks a_table_of_another_engine_is_refused;
+    checks every_setting_is_read_and_judged;
 }

@@ -10,6 +10,7 @@ mod fleet;
 mod hostile;
 mod latency;
 mod parked;
+mod rabbitmq;
 mod routes;
 mod schema;
 mod stop;

@@ -2,7 +2,7 @@
 
 use lapin::{
     BasicProperties, Connection, ConnectionProperties,
-    options::{BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions},
+    options::{BasicPublishOptions, ConfirmSelectOptions, QueueBindOptions, QueueDeclareOptions},
     types::FieldTable,
 };
 use oncebox_tests::services::Vhost;
@@ -38,6 +38,18 @@ impl Admin {
         for confirm in confirms {
             assert!(matches!(confirm.await.unwrap(), lapin::Confirmation::Ack(None)));
         }
+    }
+
+    /// Binds a queue to an exchange.
+    pub(crate) async fn bind(&self, queue: &str, exchange: &str) {
+        let bound = self.channel.queue_bind(
+            queue.into(),
+            exchange.into(),
+            "".into(),
+            QueueBindOptions::default(),
+            FieldTable::default(),
+        );
+        bound.await.unwrap();
     }
 
     /// Messages that wait, and consumers; `None`: there is no such queue.

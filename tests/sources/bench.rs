@@ -107,6 +107,12 @@ impl Deref for Host {
     }
 }
 
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.keeper.abort();
+    }
+}
+
 /// A message in memory, as the road has it.
 pub(crate) struct Held {
     pub(crate) receipt: Receipt,
@@ -285,7 +291,8 @@ impl Host {
     pub(crate) fn take(&self) -> impl Future<Output = Vec<Held>> {
         let taken = tokio::time::timeout(PATIENCE, self.source.take());
         async {
-            let taken = taken.await.expect("nothing is handed over").expect("the source has ended");
+            let taken = taken.await.unwrap_or_else(|_| panic!("nothing is handed over: {:?}", self.reason()));
+            let taken = taken.expect("the source has ended");
             taken.into_iter().map(|taken| self.held(taken)).collect()
         }
     }
@@ -325,15 +332,15 @@ impl Host {
     }
 
     /// The process is gone, with all that it had in memory.
-    pub(crate) async fn crash(self) {
+    pub(crate) async fn crash(mut self) {
         self.keeper.abort();
-        let _ = self.keeper.await;
+        let _ = (&mut self.keeper).await;
     }
 
     /// Ends in good order, with nothing in the lanes.
-    pub(crate) async fn stop(self) {
+    pub(crate) async fn stop(mut self) {
         self.stop.send_replace(true);
-        self.keeper.await.unwrap();
+        (&mut self.keeper).await.unwrap();
         self.source.close().await;
     }
 

@@ -124,8 +124,9 @@ async fn number(unit: &mut dyn UnitOfWork, sql: &str) -> Result<i128, StoreError
     let answer = unit.query(&sql.into(), &[], 1).await.map_err(|error| failed(error.message))?;
     match answer.rows.first().and_then(|row| row.first()) {
         Some(Value::Signed(number)) => Ok(i128::from(*number)),
-        // A sum on MySQL.
-        Some(Value::Decimal(text)) => text.parse().map_err(|_| failed(format!("{sql}: {text}"))),
+        Some(Value::Unsigned(number)) => Ok(i128::from(*number)),
+        // What a server calls a sum.
+        Some(Value::Decimal(number)) => number.parse().map_err(|_| failed(format!("{sql}: {number}"))),
         other => Err(failed(format!("{sql}: {other:?}"))),
     }
 }

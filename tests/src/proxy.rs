@@ -1,153 +1,128 @@
-//! A relay between a host and a server, which a test may stop or cut.
+//! Stands between a client and a server, and cuts or silences one connection at a chosen moment.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
 use std::{
     io::{Read as _, Write as _},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     thread,
 };
 
-/// Passes bytes on in both directions until it is told otherwise.
+/// What happens to the next connection on which the client says certain bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plan {
+    /// The server never hears them: the connection is cut before.
+    CutBefore(&'static [u8]),
+    /// The server hears them, the client no answer: the connection is cut behind them.
+    CutAfter(&'static [u8]),
+    /// The server hears them, the client nothing any more; the connection stays open.
+    Silence(&'static [u8]),
+}
+
+/// A proxy on a port of its own, until it is dropped; what is connected by then stays so.
+#[derive(Debug)]
 pub struct Proxy {
-    address: SocketAddr,
-    shared: Arc<Shared>,
-}
-
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    /// Nothing goes to the server.
-    is_held: bool,
-    /// Connections that were cut: what still waits to go to the server is dropped, and no new ones are taken.
-    is_cut: bool,
-    streams: Vec<TcpStream>,
+    /// Where it listens, on 127.0.0.1.
+    pub port: u16,
+    plan: Arc<Mutex<Option<Plan>>>,
 }
 
 impl Proxy {
-    /// In front of a server at `HOST:PORT`.
+    /// Begins to listen for connections to `server` (`HOST:PORT`).
     ///
     /// # Panics
-    /// There is no port left.
+    /// There is no free port.
     #[must_use]
-    pub fn to(server: &str) -> Self {
+    pub fn start(server: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (address, shared) = (listener.local_addr().unwrap(), Arc::new(Shared::default()));
-        let (server, own) = (server.to_owned(), shared.clone());
-        // It ends with the test's process: a listener cannot be woken without another connection.
+        let port = listener.local_addr().unwrap().port();
+        let plan = Arc::new(Mutex::new(None));
+        let (server, own) = (server.to_owned(), Arc::downgrade(&plan));
         thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
-                let Ok(server) = TcpStream::connect(&server) else { continue };
-                own.begin(client, server);
+            for client in listener.incoming() {
+                let Some(plan) = own.upgrade() else { return };
+                let (Ok(client), Ok(server)) = (client, TcpStream::connect(&*server)) else { continue };
+                thread::spawn(move || connection(&client, &server, &plan));
             }
         });
-        Self { address, shared }
+        Self { port, plan }
     }
 
-    /// Where it listens.
+    /// Once, for the next connection that says it.
+    ///
+    /// # Panics
+    /// An earlier plan has not come about.
+    pub fn plan(&self, plan: Plan) {
+        let earlier = self.plan.lock().unwrap().replace(plan);
+        assert_eq!(earlier, None);
+    }
+
+    /// Whether the plan has come about.
+    ///
+    /// # Panics
+    /// A connection's thread has panicked.
     #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// From now on nothing that a client says reaches the server; what the server says still comes.
-    pub fn hold_to_server(&self) {
-        self.shared.change(|state| state.is_held = true);
-    }
-
-    /// Ends all connections, on both sides; what was held is lost. New ones are not taken.
-    pub fn cut(&self) {
-        self.shared.change(|state| {
-            state.is_cut = true;
-            for stream in state.streams.drain(..) {
-                // It may be closed already.
-                let _ = stream.shutdown(Shutdown::Both);
-            }
-        });
+    pub fn is_done(&self) -> bool {
+        self.plan.lock().unwrap().is_none()
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.cut();
+        // Wakes the listener, which sees that nobody is left.
+        let own = std::mem::take(&mut self.plan);
+        drop(own);
+        let _ = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], self.port)));
     }
 }
 
-impl Shared {
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
-        self.changed.notify_all();
-    }
+fn connection(client: &TcpStream, server: &TcpStream, plan: &Mutex<Option<Plan>>) {
+    let silent = Mutex::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            pass(server, client, |_| if *silent.lock().unwrap() { Next::Swallow } else { Next::Pass });
+            let _ = client.shutdown(Shutdown::Write);
+        });
+        pass(client, server, |bytes| {
+            let mut plan = plan.lock().unwrap();
+            let says = |words: &[u8]| bytes.windows(words.len()).any(|window| window == words);
+            let next = match *plan {
+                Some(Plan::CutBefore(words)) if says(words) => Next::Cut,
+                Some(Plan::CutAfter(words)) if says(words) => Next::PassAndCut,
+                Some(Plan::Silence(words)) if says(words) => {
+                    *silent.lock().unwrap() = true;
+                    Next::Pass
+                }
+                _ => return Next::Pass,
+            };
+            *plan = None;
+            next
+        });
+        let _ = server.shutdown(Shutdown::Write);
+    });
+}
 
-    fn begin(self: &Arc<Self>, client: TcpStream, server: TcpStream) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.is_cut {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Pass,
+    Swallow,
+    PassAndCut,
+    Cut,
+}
+
+fn pass(mut from: &TcpStream, mut to: &TcpStream, mut next: impl FnMut(&[u8]) -> Next) {
+    let mut buffer = vec![0; 1 << 16];
+    while let Ok(length) = from.read(&mut buffer)
+        && length > 0
+    {
+        let next = next(&buffer[..length]);
+        if matches!(next, Next::Pass | Next::PassAndCut) && to.write_all(&buffer[..length]).is_err() {
             return;
         }
-        state.streams.extend([client.try_clone().unwrap(), server.try_clone().unwrap()]);
-        let (from_client, from_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-        let own = self.clone();
-        thread::spawn(move || pass_on(from_client, server, || own.may_go()));
-        thread::spawn(move || pass_on(from_server, client, || true));
-    }
-
-    /// Waits as long as it is held; whether what waits may go to the server.
-    fn may_go(&self) -> bool {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = self.changed.wait_while(state, |state| state.is_held && !state.is_cut);
-        !held.unwrap_or_else(PoisonError::into_inner).is_cut
-    }
-}
-
-fn pass_on(mut from: TcpStream, mut to: TcpStream, may_go: impl Fn() -> bool) {
-    let mut buffer = [0; 16 * 1024];
-    while let Ok(read @ 1..) = from.read(&mut buffer) {
-        if !may_go() || to.write_all(&buffer[..read]).is_err() {
-            break;
+        if matches!(next, Next::Cut | Next::PassAndCut) {
+            let _ = from.shutdown(Shutdown::Both);
+            return;
         }
-    }
-    // An end is news too, and waits like all other news.
-    may_go();
-    let _ = to.shutdown(Shutdown::Both);
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::patience::PATIENCE;
-
-    #[test]
-    fn what_is_held_does_not_reach_the_server_and_is_lost_by_a_cut() {
-        let server = TcpListener::bind("127.0.0.1:0").unwrap();
-        let proxy = Proxy::to(&server.local_addr().unwrap().to_string());
-        let mut client = TcpStream::connect(proxy.address()).unwrap();
-        let (mut served, _) = server.accept().unwrap();
-        for stream in [&client, &served] {
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        }
-        let mut byte = [0];
-        client.write_all(b"a").unwrap();
-        served.read_exact(&mut byte).unwrap();
-        assert_eq!(&byte, b"a");
-        proxy.hold_to_server();
-        client.write_all(b"b").unwrap();
-        served.write_all(b"c").unwrap();
-        client.read_exact(&mut byte).unwrap();
-        assert_eq!(&byte, b"c");
-        served.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
-        assert!(served.read(&mut byte).is_err(), "neither the byte nor an end may have come");
-        drop(client);
-        assert!(served.read(&mut byte).is_err(), "the client's end is held too");
-        served.set_read_timeout(Some(PATIENCE)).unwrap();
-        proxy.cut();
-        assert!(matches!(served.read(&mut byte), Ok(0)), "the connection ends, and the byte is lost");
     }
 }

@@ -1,8 +1,10 @@
-//! The project's own commands, one file or folder each: `cargo demo`, `cargo verify`, `cargo services`, `cargo bless`.
+//! The project's own commands, one file or folder each: `cargo demo`, `cargo verify`, `cargo services`,
+//! `cargo neighbours`, `cargo bless`.
 
 mod bless;
 mod demo;
 mod licences;
+mod neighbours;
 mod run;
 mod services;
 mod sum;
@@ -27,6 +29,11 @@ cargo services up [NAME]...        brings up the servers of the tests: mysql, ra
 cargo services status [NAME]...    says which are up, and where; exit code 1 when one is not
 cargo services down [NAME]...      ends those that `up` started; what was downloaded stays
     --purge                        removes that too, and their data
+cargo neighbours                   how a good handler fares beside a slow and a failing one, on MySQL and RabbitMQ;
+                                   exit code 1 when throughput or latency is more than twice as bad as alone
+    --minutes N                    each of the two measurements (default 3)
+    --rate N                       events a second, a third for each handler (default 200)
+    --release                      builds the host as it is released
 cargo bless                        rewrites the generated pages under docs/reference
 cargo xtask --help                 this text
 
@@ -58,6 +65,7 @@ fn dispatch(args: &[&str]) -> Result {
         Some((&"demo", rest)) => demo::demo(&repo, rest),
         Some((&"verify", rest)) => verify::verify(&repo, rest),
         Some((&"services", rest)) => services::services(&repo, rest),
+        Some((&"neighbours", rest)) => neighbours::neighbours(&repo, rest),
         Some((&"bless", rest)) => bless::bless(&repo, rest),
         Some((verb, _)) => Err(Failed::Usage(format!("there is no command `{verb}`"))),
         None => Err(Failed::Usage("which command?".to_owned())),

@@ -46,7 +46,6 @@ failure_codes! {
         "behind" "an earlier event of the same ordering key is parked or dead; this one waits for it, uncounted" "nothing, as long as that one is tried again; if it is dead, decide it"
         "redelivered" "the broker has handed it over so often without an ack that it would drop it soon; it was put aside without a run" "find out why hosts end before they commit; it runs when its turn comes"
         "slow-backlog" "a slow handler has too many events waiting; this one was put aside without a run" "make the handler faster; it runs when its turn comes"
-        "redelivered" "the broker has delivered the message so often that it would drop it soon; it was put aside without a run" "see why hosts died or lost the broker with it in memory; it runs from our table, where nothing drops it"
     }
     GuestRetry {
         "guest-retry" "the plugin asked for another attempt" "see the attempt's message, which is the plugin's own"

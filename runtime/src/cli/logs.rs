@@ -14,9 +14,13 @@ pub(super) enum Form {
     Json,
 }
 
-/// Begins to log; `RUST_LOG` chooses what, `info` by default, and `json` (of `--json`) overrules the configuration.
+/// What is logged unless `RUST_LOG` says otherwise. Lapin names every fault of a connection by itself; a source says it
+/// once, with what is to be done.
+const DEFAULT: &str = "info,lapin=off";
+
+/// Begins to log; `RUST_LOG` chooses what, and `json` (of `--json`) overrules the configuration.
 pub(super) fn begin(format: LogFormat, json: bool) -> Form {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let is_terminal = std::io::stderr().is_terminal();
     let form = match format {

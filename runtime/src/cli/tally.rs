@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use oncebox_core::life::Verdict;
+use oncebox_core::{config::SourceKind, life::Verdict};
 use serde_json::json;
 
 use super::{
@@ -27,7 +27,8 @@ pub(super) async fn tally(output: Output, config: &Path, args: &TenantArgs) -> R
     let mut tenants = BTreeMap::new();
     for (name, settings, store) in opened.stores_made(args.tenant.as_deref()).await? {
         let mut books = books(store.as_ref()).await?;
-        for source in settings.sources.keys() {
+        // What waits in a broker's queue is the broker's to tell: a 0 here would be believed.
+        for (source, _) in settings.sources.iter().filter(|(_, source)| source.kind == SourceKind::Local) {
             books.waiting.entry(source.clone()).or_default();
         }
         tenants.insert(name.to_owned(), books);
@@ -76,5 +77,6 @@ fn human(tenant: &str, books: &Books) -> String {
         })
         .collect();
     let waiting: Vec<String> = books.waiting.iter().map(|(source, n)| format!("{source} {n}")).collect();
-    format!("{}waiting: {}\n", table(&heading, &rows), waiting.join(", "))
+    let waiting = if waiting.is_empty() { String::new() } else { format!("waiting: {}\n", waiting.join(", ")) };
+    table(&heading, &rows) + &waiting
 }

@@ -85,6 +85,8 @@ impl std::error::Error for Refused {}
 pub enum Check {
     /// The rule, overrides included.
     BadRule,
+    /// Sources that cannot keep the order that the rule asks for.
+    Ordering,
     /// Routes.
     EventTypes,
     /// Values for the plugin.
@@ -103,6 +105,9 @@ codes! { Check {
     BadRule "bad-rule" Refused
         "key, fingerprint or ordering key cannot be made as the manifest or the override says"
         "mend the template in handler.toml, or the override in the handler's configuration"
+    Ordering "ordering" Refused
+        "the handler asks for order, and a source of its events cannot keep one"
+        "take its events from a queue with a single active consumer, or remove `ordering`"
     EventTypes "event-types" Refused
         "a route gives the handler event types that the module does not take"
         "mend the route, or event_types in the manifest"
@@ -154,6 +159,9 @@ pub async fn admit(place: Place<'_>, manifest: &Manifest, store: &dyn Store) -> 
             message: format!("{error} (in the manifest, or overridden in {})", place.section()),
         });
     }
+    if rule.as_ref().is_ok_and(|rule| rule.ordering().is_some()) {
+        reasons.extend(without_order(place.tenant, place.name));
+    }
     let tables: Vec<&str> = manifest.tables.keys().map(String::as_str).collect();
     for (table, clause) in store.unfit_tables(&tables).await? {
         let message = format!("table {table} is defined with {clause}: make it anew without that clause");
@@ -176,6 +184,28 @@ impl Place<'_> {
     fn section(&self) -> String {
         format!("[tenants.{}.handlers.{}]", self.tenant_name, self.name)
     }
+}
+
+/// Sources of the handler that give out what comes to several hosts at once: none of them knows what another one has.
+/// That a queue of RabbitMQ has one consumer at a time is looked at when it is consumed.
+fn without_order(tenant: &config::Tenant, handler: &str) -> Option<Reason> {
+    let on_a_server = match tenant.store {
+        config::Store::Mysql(_) => true,
+        config::Store::Sqlite { .. } => false,
+    };
+    let is_local = |name: &&str| {
+        tenant.sources.get(*name).is_some_and(|source| match source.kind {
+            config::SourceKind::Local => true,
+            config::SourceKind::Rabbitmq(_) => false,
+        })
+    };
+    let routes = tenant.routes.iter().filter(|route| route.handlers.iter().any(|name| name == handler));
+    let source = routes.map(|route| route.source.as_str()).find(is_local).filter(|_| on_a_server)?;
+    let message = format!(
+        "the handler asks for order (`ordering`), and source `{source}` of kind \"local\" keeps none on a server, where \
+         several hosts take from it: give it its events from a queue with a single active consumer, or remove `ordering`"
+    );
+    Some(Reason { code: Check::Ordering.code(), message })
 }
 
 fn routes(place: Place<'_>, manifest: &Manifest, reasons: &mut Vec<Reason>) {
@@ -398,4 +428,36 @@ async fn prepared(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tenant(store: &str, source: &str) -> config::Tenant {
+        let text = format!(
+            "[tenants.t.store]\n{store}\n[tenants.t.sources.in]\n{source}\n[[tenants.t.routes]]\nsource = \"in\"\n\
+             handlers = [\"a\"]\n[tenants.t.handlers.a]\n[tenants.t.handlers.b]\n\
+             [tenants.t.connections.mq]\nkind = \"rabbitmq\"\nurl = \"amqp://u@h\"\n"
+        );
+        let (mut config, _) = config::read(&[("oncebox.toml".into(), text)]).unwrap();
+        config.tenants.remove("t").unwrap()
+    }
+
+    #[test]
+    fn order_is_asked_only_of_sources_that_one_consumer_at_a_time_takes_from() {
+        let (sqlite, mysql) =
+            ("kind = \"sqlite\"\npath = \"t.db\"", "kind = \"mysql\"\nurl = \"mysql://u@localhost/d\"");
+        let (local, queue) = ("kind = \"local\"", "kind = \"rabbitmq\"\nconnection = \"mq\"\nqueue = \"q\"");
+        for (store, source, handler, refused) in [
+            (sqlite, local, "a", false),
+            (sqlite, queue, "a", false),
+            (mysql, queue, "a", false),
+            (mysql, local, "a", true),
+            (mysql, local, "b", false),
+        ] {
+            let reason = without_order(&tenant(store, source), handler);
+            assert_eq!(reason.is_some(), refused, "{store} {source} {handler}");
+        }
+    }
 }

@@ -1,6 +1,10 @@
 //! Brings parked rows back to the lanes when they are due.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use oncebox_core::{
     envelope,
@@ -17,21 +21,26 @@ use super::{
     tenant::Tenant,
 };
 use crate::{
+    clock,
     source::Origin,
-    store::{ClaimedRow, StoreError},
+    store::{ClaimedRow, HandlerId, StoreError},
 };
 
 /// The longest time between two looks.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The time until the next look when something was due: more may be, than was claimed or than the lanes have room for.
 const LOOK_SOON: Duration = Duration::from_millis(20);
+/// From the first time that a handler is served here until its first claim: what its source's broker would drop soon is
+/// put aside before anything else is decided, or a host that is killed again and again never comes to it.
+const FIRST_CLAIM: Duration = Duration::from_secs(2);
 /// Rows of a slow handler that are claimed at once: its runs must be over before their lease is.
 const SLOW_CLAIMS_MAX: usize = 8;
 
 /// Claims what is due, for every handler that is served, until the host stops.
 pub(super) async fn claims(tenant: Arc<Tenant>, mut stopping: watch::Receiver<bool>) {
+    let mut served = HashMap::new();
     while !*stopping.borrow() {
-        let wait = look(&tenant).await.unwrap_or_else(|error| {
+        let wait = look(&tenant, &mut served).await.unwrap_or_else(|error| {
             tracing::warn!(tenant = %tenant.name, %error, "cannot claim parked events");
             LOOK_AGAIN
         });
@@ -44,13 +53,25 @@ pub(super) async fn claims(tenant: Arc<Tenant>, mut stopping: watch::Receiver<bo
 }
 
 /// One look: one question tells what is due where, and only that is claimed. The answer is the time until the next.
-async fn look(tenant: &Tenant) -> Result<Duration, StoreError> {
-    let (due, now) = (tenant.store.held_due().await?, tenant.store.now_us().await?);
+async fn look(tenant: &Tenant, served: &mut HashMap<HandlerId, Instant>) -> Result<Duration, StoreError> {
+    if tenant.sources.iter().any(|source| source.has_at_risk()) {
+        return Ok(LOOK_SOON);
+    }
+    let due = tenant.store.held_due().await?;
+    if due.is_empty() {
+        return Ok(LOOK_AGAIN);
+    }
+    let now = tenant.store.now_us().await?;
     let mut wait = LOOK_AGAIN;
     for (id, due_us) in due {
         // A handler that nobody serves here, or that is not configured any more, is looked at again in a second.
         let Some(handler) = tenant.handlers.values().find(|handler| handler.id == id) else { continue };
         let Some(deployed) = handler.current() else { continue };
+        let since = served.entry(id).or_insert_with(clock::monotonic);
+        if since.elapsed() < FIRST_CLAIM {
+            wait = wait.min(FIRST_CLAIM);
+            continue;
+        }
         // What is parked waits until somebody has mended what blocks it.
         if handler.blocked().is_some() {
             continue;

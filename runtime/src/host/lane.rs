@@ -43,8 +43,8 @@ impl LaneContext {
     }
 
     /// Does a unit of work until it is through. A batch that fails for another reason than an absent database is cut
-    /// in halves; what is in the way of another unit is tried again, some times; what fails alone is logged and tried again later, and so is what stands behind it in its line, so that
-    /// it does not hold up the others.
+    /// in halves; what is in the way of another unit is tried again, some times; what fails alone is logged and tried
+    /// again later, and so is what stands behind it in its line, so that it does not hold up the others.
     pub async fn decide(&self, link: &mut Link, batch: Vec<Item>) -> Vec<(Vec<Item>, Done)> {
         let mut patience = Patience::new(self);
         let (mut todo, mut done) = (vec![batch], Vec::new());
@@ -58,6 +58,9 @@ impl LaneContext {
             match unit_of_work(self, connection, &batch).await {
                 Ok(outcome) => {
                     patience.over();
+                    // What another half of the batch holds of their lines waits with them.
+                    let undecided = batch.iter().zip(&outcome.fates).filter(|(_, fate)| fate.is_undecided());
+                    lines.extend(undecided.filter_map(|(item, _)| item.delivery.line()));
                     done.push((batch, outcome));
                 }
                 Err(error) if error.is_away() => {

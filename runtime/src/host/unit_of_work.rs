@@ -27,7 +27,7 @@ use crate::{
     clock,
     plugin::Outcome,
     source::{Receipt, Settle},
-    store::{InboxKey, InboxRow, Lane, LocalId, NewInbox, Savepoint, StoreError, UnitOfWork},
+    store::{InboxRow, Lane, LocalId, NewInbox, Savepoint, StoreError, UnitOfWork},
 };
 
 /// What became of an item of the batch.
@@ -41,6 +41,17 @@ pub enum Fate {
     Waited,
     /// No longer ours: whoever has the row now decides.
     Lost,
+}
+
+impl Fate {
+    /// Whether it is still to be decided by this host.
+    #[must_use]
+    pub fn is_undecided(self) -> bool {
+        match self {
+            Self::Again | Self::Waited => true,
+            Self::Decided(_) | Self::Lost => false,
+        }
+    }
 }
 
 /// What is known of an item's key once its inbox row is inserted or locked.
@@ -106,58 +117,23 @@ async fn attempt(
 ) -> Result<Ending, StoreError> {
     let began = clock::monotonic();
     let mut unit = connection.begin().await?;
-    let mut own = Own::default();
-    match write(lane, unit.as_mut(), batch, lost, &mut own).await {
+    match write(lane, unit.as_mut(), batch, lost).await {
         Ok(Written::Whole { fates, settled, has_due }) => {
             unit.commit().await?;
             Ok(Ending::Committed(Done { fates, settled, has_due, took: began.elapsed() }))
         }
         Ok(Written::NotOurs(ids)) => {
-            give_up(unit, &own).await?;
+            unit.give_up().await?;
             Ok(Ending::NotOurs(ids))
         }
         Err(error) => {
             // Nothing may stay locked while the host waits for a better time.
-            if let Err(second) = give_up(unit, &own).await {
-                tracing::debug!(tenant = %lane.tenant.name, error = %second, "could not roll back");
+            if let Err(second) = unit.give_up().await {
+                tracing::debug!(tenant = %lane.tenant.name, error = %second, "could not give up");
             }
             Err(error)
         }
     }
-}
-
-/// What a unit has put into the inbox, and must take back if it decides nothing.
-#[derive(Default)]
-struct Own {
-    token: Option<LeaseToken>,
-    keys: Vec<InboxKey>,
-    /// Of these: rows that were there, on which a duplicate was counted.
-    known: Vec<InboxKey>,
-    has_savepoint: bool,
-}
-
-/// Ends a unit that decides nothing. Others may wait for the keys of deliveries: they are taken back and COMMIT lets
-/// the others go. After a ROLLBACK MySQL deadlocks all but one of them (45 of 60 tries; so 0).
-async fn give_up(mut unit: Box<dyn UnitOfWork + '_>, own: &Own) -> Result<(), StoreError> {
-    match take_back(unit.as_mut(), own).await {
-        Ok(true) => unit.commit().await,
-        // A transaction that is gone, or one without keys.
-        Ok(false) | Err(_) => unit.rollback().await,
-    }
-}
-
-async fn take_back(unit: &mut dyn UnitOfWork, own: &Own) -> Result<bool, StoreError> {
-    let Some(token) = own.token.filter(|_| !own.keys.is_empty()) else { return Ok(false) };
-    if own.has_savepoint {
-        unit.rollback_to(Savepoint::Marks).await?;
-    }
-    unit.inbox_delete(token, &own.keys).await?;
-    // They are counted again when the batch is done again, and are in no tally yet.
-    unit.inbox_uncount(&own.known).await?;
-    if own.has_savepoint {
-        unit.release(Savepoint::Marks).await?;
-    }
-    Ok(true)
 }
 
 async fn write(
@@ -165,14 +141,12 @@ async fn write(
     unit: &mut dyn UnitOfWork,
     batch: &[Item],
     lost: &[LocalId],
-    own: &mut Own,
 ) -> Result<Written, StoreError> {
     let began = clock::monotonic();
     let token = LeaseToken(rand::random());
     let now_us = unit.now_us().await?;
-    let (standings, order) = stand(unit, token, batch, lost, own).await?;
+    let (standings, order) = stand(unit, token, batch, lost).await?;
     unit.savepoint(Savepoint::Marks).await?;
-    own.has_savepoint = true;
     let mut round = Round {
         lane,
         began,
@@ -210,7 +184,6 @@ async fn stand(
     token: LeaseToken,
     batch: &[Item],
     lost: &[LocalId],
-    own: &mut Own,
 ) -> Result<(Vec<Standing>, OrderRows), StoreError> {
     let is_lost = |delivery: &Delivery| delivery.local().is_some_and(|(id, _)| lost.contains(&id));
     let mut order: Vec<usize> = (0..batch.len()).filter(|&at| !is_lost(&batch[at].delivery)).collect();
@@ -225,11 +198,7 @@ async fn stand(
     let claims: Vec<_> = order.iter().filter_map(|&at| batch[at].delivery.claim.map(|c| (c.held, c.token))).collect();
     if claims.is_empty() {
         let rows: Vec<NewInbox> = order.iter().filter_map(|&at| new_inbox(&batch[at].delivery)).collect();
-        // One that fails is rolled back whole: nobody knows how far it came, and what it has counted.
         let found = unit.inbox_insert(token, &rows).await?;
-        (own.token, own.keys) = (Some(token), rows.into_iter().map(|row| (row.handler, row.key)).collect());
-        let known = found.iter().filter(|row| row.token != token);
-        own.known = known.map(|row| (row.handler, row.key.clone())).collect();
         for (&at, row) in order.iter().zip(found) {
             standings[at] = match (row.token == token, &batch[at].ran) {
                 (true, Ran::Known) => Standing::Reborn,

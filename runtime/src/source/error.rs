@@ -81,8 +81,8 @@ pub enum SourceError {
     },
     /// The queue is not there.
     #[error(
-        "failed to find queue `{queue}` in virtual host `{vhost}`; make it with `rabbitmqadmin declare queue name={queue} \
-         durable=true arguments='{{\"x-queue-type\":\"quorum\"{single_active}}}'`, or say declare = \"quorum\""
+        "failed to find queue `{queue}` in virtual host `{vhost}`; make it with `rabbitmqadmin --vhost {vhost} queues \
+         declare --name {queue} --type quorum --durable true{single_active}`, or say declare = \"quorum\""
     )]
     QueueMissing {
         /// The queue.

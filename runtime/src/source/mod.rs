@@ -37,6 +37,11 @@ pub trait Source: Send + Sync {
     /// its handlers is not served. `None`: the host stops.
     async fn take(&self) -> Option<Vec<Taken>>;
 
+    /// Whether it has deliveries in memory that their broker will drop soon, see [`Taken::at_risk`].
+    fn has_at_risk(&self) -> bool {
+        false
+    }
+
     /// Notes what is held in memory, so that it stays ours until the last reference to it is gone.
     fn watch(&self, origin: &Arc<Origin>);
 

@@ -216,9 +216,6 @@ pub trait UnitOfWork: Send {
     /// Takes back rows that this unit inserted (of events that it leaves undecided).
     async fn inbox_delete(&mut self, token: LeaseToken, keys: &[InboxKey]) -> Result<(), StoreError>;
 
-    /// Takes back the duplicates that this unit's insert has counted on rows that were there, each once.
-    async fn inbox_uncount(&mut self, keys: &[InboxKey]) -> Result<(), StoreError>;
-
     /// Writes the outcome into the rows.
     async fn inbox_mark(&mut self, marks: &[InboxMark]) -> Result<(), StoreError>;
 
@@ -295,6 +292,9 @@ pub trait UnitOfWork: Send {
 
     /// Makes all of it durable. An error leaves the outcome unknown: the batch is done again with a new token.
     async fn commit(self: Box<Self>) -> Result<(), StoreError>;
+
+    /// Undoes all of it because nothing could be decided, and lets those who wait for its keys go on.
+    async fn give_up(self: Box<Self>) -> Result<(), StoreError>;
 
     /// Undoes all of it.
     async fn rollback(self: Box<Self>) -> Result<(), StoreError>;

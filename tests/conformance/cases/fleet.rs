@@ -50,3 +50,16 @@ pub(crate) async fn a_host_has_one_answer_to_a_deployment_its_newest(bench: Benc
     let long = answer(THERE).await.unwrap_err();
     assert!((4_000..=4_096).contains(&long.len()) && long.chars().all(|c| c == 'ä'), "{}", long.len());
 }
+
+pub(crate) async fn a_blocked_handler_is_told_with_its_first_reason_until_it_is_free(bench: Bench) {
+    let long = "\u{e9}".repeat(200);
+    assert_eq!(bench.store.handlers_blocked().await.unwrap(), []);
+    bench.store.handler_block(bench.handler, Some(&long)).await.unwrap();
+    bench.store.handler_block(bench.handler, Some("another")).await.unwrap();
+    let blocked = bench.store.handlers_blocked().await.unwrap();
+    let [one] = blocked.as_slice() else { panic!("{blocked:?}") };
+    assert_eq!((one.handler, one.reason.len()), (bench.handler, 254), "as many whole letters as 255 bytes hold");
+    assert!(one.since_us > 0);
+    bench.store.handler_block(bench.handler, None).await.unwrap();
+    assert_eq!(bench.store.handlers_blocked().await.unwrap(), []);
+}

@@ -1,6 +1,6 @@
 //! The inbox: the one arbiter of "first".
 
-use oncebox::store::{DeploymentId, InboxMark, StoreError};
+use oncebox::store::{DeploymentId, InboxMark, Savepoint, StoreError};
 use oncebox_core::{
     ids::{BusinessKey, Fingerprint},
     life::InboxState,
@@ -62,6 +62,29 @@ pub(crate) async fn a_rollback_leaves_nothing(bench: Bench) {
     }
 }
 
+pub(crate) async fn a_unit_that_is_given_up_leaves_nothing_and_counts_nothing(bench: Bench) {
+    bench.insert(1, &["b"]).await;
+    let mut lane = bench.lane().await;
+    for has_marks in [false, true] {
+        let mut unit = lane.begin().await.unwrap();
+        let rows = ["a", "b", "c"].map(|key| bench.new_inbox(key));
+        unit.inbox_insert(token_of(2), &rows).await.unwrap();
+        if has_marks {
+            unit.savepoint(Savepoint::Marks).await.unwrap();
+            unit.staged_write(&"INSERT INTO points (user_id, points) VALUES (1, 1)".into(), &[]).await.unwrap();
+            unit.held_insert(&[bench.new_held(1)]).await.unwrap();
+        }
+        unit.give_up().await.unwrap();
+        assert_eq!(bench.rows("SELECT business_key FROM ob_inbox").await, [[Value::Bytes(b"b".to_vec())]]);
+        assert_eq!(bench.number("SELECT sum(duplicates) FROM ob_inbox").await, 0);
+        for table in ["ob_held", "ob_body", "points"] {
+            assert_eq!(bench.number(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
+        }
+    }
+    // Nothing of it is left open.
+    bench.insert(3, &["a", "c"]).await;
+}
+
 pub(crate) async fn a_unit_that_is_dropped_is_rolled_back_before_the_next_one(bench: Bench) {
     let mut lane = bench.lane().await;
     let mut unit = lane.begin().await.unwrap();
@@ -109,19 +132,6 @@ pub(crate) async fn a_delete_takes_back_only_what_this_unit_inserted(bench: Benc
     unit.inbox_delete(token_of(2), &[bench.key("new"), bench.key("old"), bench.key("absent")]).await.unwrap();
     unit.commit().await.unwrap();
     assert_eq!(bench.rows("SELECT business_key FROM ob_inbox").await, [[Value::Bytes(b"old".to_vec())]]);
-}
-
-pub(crate) async fn what_was_counted_on_rows_that_were_there_is_taken_back_once(bench: Bench) {
-    bench.insert(1, &["a", "b", "c", "d"]).await;
-    bench.insert(2, &["a", "b", "c"]).await;
-    let mut lane = bench.lane().await;
-    let mut unit = lane.begin().await.unwrap();
-    unit.inbox_insert(token_of(3), &["a", "b", "c", "d"].map(|key| bench.new_inbox(key))).await.unwrap();
-    unit.inbox_uncount(&["a", "b", "c"].map(|key| bench.key(key))).await.unwrap();
-    unit.inbox_uncount(&[]).await.unwrap();
-    unit.commit().await.unwrap();
-    assert_eq!(bench.number("SELECT sum(duplicates) FROM ob_inbox").await, 4);
-    assert_eq!(bench.number("SELECT count(*) FROM ob_inbox WHERE duplicates = 1").await, 4);
 }
 
 fn parked(bench: &Bench, key: &str) -> InboxMark {

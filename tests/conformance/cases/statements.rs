@@ -1,6 +1,8 @@
 //! Plugins' statements and queries: what their answers and errors mean.
 
-use oncebox::store::StatementError;
+use std::sync::Arc;
+
+use oncebox::store::{Savepoint, StatementError};
 use oncebox_core::{failure::Class, value::Value};
 
 use crate::bench::Bench;
@@ -123,4 +125,27 @@ pub(crate) async fn a_query_without_rows_names_its_columns(bench: Bench) {
     let mut unit = lane.begin().await.unwrap();
     let answer = unit.query(&"SELECT user_id, points AS p FROM points WHERE user_id = 1".into(), &[], 9).await.unwrap();
     assert_eq!((answer.columns, answer.rows), (vec!["user_id".to_owned(), "p".into()], vec![]));
+}
+
+pub(crate) async fn one_insert_of_many_rows_writes_each_of_them_or_fails(bench: Bench) {
+    let sql: Arc<str> = "INSERT INTO points (user_id, points) VALUES (?, ?)".into();
+    let group = sql.find("(?").unwrap()..sql.len();
+    let values: Vec<[Value; 2]> = (1..=300).map(|n| [Value::Unsigned(n), Value::Signed(5)]).collect();
+    let rows: Vec<&[Value]> = values.iter().map(<[Value; 2]>::as_slice).collect();
+    let mut lane = bench.lane().await;
+    let mut unit = lane.begin().await.unwrap();
+    assert_eq!(unit.staged_insert_many(&sql, group.clone(), &rows).await.unwrap(), 300);
+    unit.commit().await.unwrap();
+    assert_eq!(bench.number("SELECT sum(points) FROM points WHERE user_id BETWEEN 1 AND 300").await, 1_500);
+    // One of them is there already: the whole is said to fail, and the savepoint undoes what stands of it.
+    let mut unit = lane.begin().await.unwrap();
+    unit.savepoint(Savepoint::Marks).await.unwrap();
+    let values: Vec<[Value; 2]> = (290..=310).map(|n| [Value::Unsigned(n), Value::Signed(5)]).collect();
+    let rows: Vec<&[Value]> = values.iter().rev().map(<[Value; 2]>::as_slice).collect();
+    let error = unit.staged_insert_many(&sql, group, &rows).await.unwrap_err();
+    assert_eq!(error.number, Some(1062), "{error:?}");
+    unit.rollback_to(Savepoint::Marks).await.unwrap();
+    unit.release(Savepoint::Marks).await.unwrap();
+    unit.commit().await.unwrap();
+    assert_eq!(bench.number("SELECT count(*) FROM points WHERE user_id > 300").await, 0);
 }

@@ -1,4 +1,4 @@
-//! A tenant on a real SQLite file, put together by hand: deliveries go straight into the unit of work.
+//! A tenant on real tables, put together by hand: deliveries go straight into the unit of work.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,11 @@ use oncebox::{
     metrics::Metrics,
     plugin::{Compiler, Engine, EngineLimits, Module, Outcome, RunLimits, StagedEvent, StagedWrite},
     source::{Origin, Receipt, Settle},
-    store::{DeploymentId, HeldId, Lane, RuleId, Store, StoreError, Use, sqlite::SqliteStore},
+    store::{
+        DeploymentId, HeldId, Lane, RuleId, Store, StoreError, Use,
+        mysql::{MysqlLanes, MysqlStore},
+        sqlite::SqliteStore,
+    },
 };
 use oncebox_core::{
     config::{self, Destination, HandlerLimits, HandlerRetry, HostLimits},
@@ -36,6 +40,8 @@ use oncebox_core::{
 };
 use oncebox_tests::{
     checker::imbalances,
+    services::Kind,
+    tenant_database::{TenantDatabase, settings},
     wat::{source, wat_component},
 };
 use tempfile::TempDir;
@@ -46,6 +52,46 @@ const SCHEMA: &str = "
     CREATE TABLE once (code TEXT PRIMARY KEY) STRICT;
     CREATE TABLE points (user_id INTEGER PRIMARY KEY, points INTEGER NOT NULL) STRICT;
     INSERT INTO points (user_id, points) VALUES (1, 0);";
+
+const SERVER_SCHEMA: [&str; 4] = [
+    "CREATE TABLE effect (id BIGINT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(255) NOT NULL) ENGINE=InnoDB",
+    "CREATE TABLE once (code VARCHAR(64) PRIMARY KEY) ENGINE=InnoDB",
+    "CREATE TABLE points (user_id BIGINT PRIMARY KEY, points BIGINT NOT NULL) ENGINE=InnoDB",
+    "INSERT INTO points (user_id, points) VALUES (1, 0)",
+];
+
+tokio::task_local! {
+    /// The server that a test's tenants are on; `None`: the embedded store.
+    static SERVER: Option<Kind>;
+}
+
+/// Runs a test whose tenants are on a server, or on the embedded store.
+pub(crate) fn on<F: Future<Output = ()>>(server: Option<Kind>, test: fn() -> F) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(SERVER.scope(server, async { test().await }));
+}
+
+/// Where a tenant's tables are.
+enum Place {
+    Folder { _dir: TempDir },
+    Server(Box<TenantDatabase>),
+}
+
+/// The store of the host's own user, and of somebody who may do everything.
+async fn stores() -> (Arc<dyn Store>, Arc<dyn Store>, Place) {
+    let Some(kind) = SERVER.try_with(|server| *server).unwrap_or_default() else {
+        let dir = TempDir::new().unwrap();
+        let store = SqliteStore::open(&dir.path().join("tenant.db"), Some(SCHEMA), Use::Host).await.unwrap();
+        return (store.clone(), store, Place::Folder { _dir: dir });
+    };
+    let tenant = TenantDatabase::create(kind);
+    tenant.database.execute(&SERVER_SCHEMA.join("; "));
+    tenant.ready(&["effect", "once", "points"]).await.unwrap();
+    let store = tenant.open(Use::Host).await.unwrap();
+    let lanes = MysqlLanes { lanes: 1, slow_lanes: 1 };
+    let root = MysqlStore::open(&settings(&tenant.database.root_url()), lanes, Use::Command).await.unwrap();
+    (store, root, Place::Server(Box::new(tenant)))
+}
 
 const MANIFEST: &str = r#"
 name = "bench"
@@ -89,8 +135,10 @@ pub(crate) struct Bench {
     /// With a query: runs inside the unit of work.
     pub(crate) inside: Target,
     put_aside: AtomicU64,
+    /// The same tables, for who may do everything.
+    root: Arc<dyn Store>,
+    place: Place,
     _stop: watch::Sender<bool>,
-    _dir: TempDir,
 }
 
 impl Bench {
@@ -99,8 +147,7 @@ impl Bench {
     }
 
     pub(crate) async fn with_unit_time(unit_time_max: Duration) -> Self {
-        let dir = TempDir::new().unwrap();
-        let store = SqliteStore::open(&dir.path().join("tenant.db"), Some(SCHEMA), Use::Host).await.unwrap();
+        let (store, root, place) = stores().await;
         let mut handlers = BTreeMap::new();
         let mut targets = Vec::new();
         for (name, queries) in [("plain", false), ("other", false), ("third", false), ("inside", true)] {
@@ -138,7 +185,7 @@ impl Bench {
             stopping,
         };
         let put_aside = AtomicU64::new(0);
-        Self { store, lane, plain, other, third, inside, put_aside, _stop: stop, _dir: dir }
+        Self { store, lane, plain, other, third, inside, put_aside, root, place, _stop: stop }
     }
 
     /// One unit of work on a connection of its own; afterwards the books must balance.
@@ -176,19 +223,35 @@ impl Bench {
     }
 
     pub(crate) async fn rows(&self, sql: &str) -> Vec<Vec<Value>> {
-        let mut lane = self.store.lane().await.unwrap();
+        let mut lane = self.root.lane().await.unwrap();
         let mut unit = lane.begin().await.unwrap();
         let answer = unit.query(&sql.into(), &[], 10_000).await.unwrap();
         unit.rollback().await.unwrap();
-        answer.rows
+        answer.rows.into_iter().map(|row| row.into_iter().map(plain).collect()).collect()
     }
 
     pub(crate) async fn run(&self, sql: &str) -> u64 {
-        let mut lane = self.store.lane().await.unwrap();
+        let mut lane = self.root.lane().await.unwrap();
         let mut unit = lane.begin().await.unwrap();
         let rows = unit.staged_write(&sql.into(), &[]).await.unwrap();
         unit.commit().await.unwrap();
         rows
+    }
+
+    /// A time of our own tables, given in microseconds since 1970.
+    pub(crate) fn at(&self, us: i64) -> String {
+        match &self.place {
+            Place::Folder { .. } => us.to_string(),
+            Place::Server(_) => format!("TIMESTAMPADD(MICROSECOND, {us}, '1970-01-01 00:00:00.000000')"),
+        }
+    }
+
+    /// The database on a server.
+    pub(crate) fn tenant(&self) -> &TenantDatabase {
+        match &self.place {
+            Place::Folder { .. } => panic!("the embedded store has no server"),
+            Place::Server(tenant) => tenant,
+        }
     }
 
     /// The first column of a query, as texts.
@@ -216,7 +279,7 @@ impl Bench {
 
     /// Makes everything that is parked due and claims it for a target.
     pub(crate) async fn claim(&self, target: &Target, lease: Duration) -> Vec<Delivery> {
-        self.run("UPDATE ob_held SET due_at = 0 WHERE state = 0").await;
+        self.run(&format!("UPDATE ob_held SET due_at = {} WHERE state = 0", self.at(0))).await;
         self.claim_now(target, lease).await
     }
 
@@ -253,6 +316,18 @@ impl Bench {
         };
         rows.iter().map(id).collect()
     }
+}
+
+/// What is a whole number is one, whatever a server calls it.
+fn plain(value: Value) -> Value {
+    let mut number = None;
+    if let Value::Unsigned(unsigned) = &value {
+        number = i64::try_from(*unsigned).ok();
+    }
+    if let Value::Decimal(decimal) = &value {
+        number = decimal.parse().ok();
+    }
+    number.map_or(value, Value::Signed)
 }
 
 pub(crate) type SettleParts = (oncebox::store::LocalId, LeaseToken);

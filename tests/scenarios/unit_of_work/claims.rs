@@ -31,7 +31,7 @@ async fn claim_one(bench: &Bench) -> Delivery {
     claimed.remove(0)
 }
 
-#[tokio::test]
+on_every_store!(a_parked_event_is_applied_by_its_second_attempt_and_its_row_resolved);
 async fn a_parked_event_is_applied_by_its_second_attempt_and_its_row_resolved() {
     let bench = Bench::new().await;
     let before = bench.store.now_us().await.unwrap();
@@ -47,11 +47,11 @@ async fn a_parked_event_is_applied_by_its_second_attempt_and_its_row_resolved() 
     assert_eq!((story.row.state, story.row.due_us, story.row.attempts), (HeldState::Resolved, None, 2));
     // Only the run that did not apply is an attempt; the reason of the last failure stays readable.
     assert_eq!((story.attempts.len(), story.row.code.as_str()), (1, "not-yet"));
-    assert_eq!(bench.texts("SELECT state || attempts FROM ob_inbox").await, ["02"]);
+    assert_eq!(bench.texts("SELECT concat(state, attempts) FROM ob_inbox").await, ["02"]);
     assert_eq!((bench.tally(Verdict::Parked).await, bench.tally(Verdict::Applied).await), (1, 1));
 }
 
-#[tokio::test]
+on_every_store!(a_parked_event_is_dead_at_its_last_attempt);
 async fn a_parked_event_is_dead_at_its_last_attempt() {
     let bench = Bench::new().await;
     park(&bench, &["a"]).await;
@@ -69,7 +69,7 @@ async fn a_parked_event_is_dead_at_its_last_attempt() {
     assert_eq!(bench.verdicts(&[effect(deliver(&bench.plain, "a", 2))]).await, fates![Conflict]);
 }
 
-#[tokio::test]
+on_every_store!(a_delivery_of_a_parked_key_is_a_duplicate_of_it_and_never_runs_beside_it);
 async fn a_delivery_of_a_parked_key_is_a_duplicate_of_it_and_never_runs_beside_it() {
     let bench = Bench::new().await;
     park(&bench, &["a"]).await;
@@ -81,7 +81,7 @@ async fn a_delivery_of_a_parked_key_is_a_duplicate_of_it_and_never_runs_beside_i
     assert_eq!(bench.effects().await, ["a"]);
 }
 
-#[tokio::test]
+on_every_store!(a_claim_that_fails_in_sql_is_parked_again_beside_one_that_applies);
 async fn a_claim_that_fails_in_sql_is_parked_again_beside_one_that_applies() {
     let bench = Bench::new().await;
     park(&bench, &["a", "b", "c"]).await;
@@ -90,11 +90,11 @@ async fn a_claim_that_fails_in_sql_is_parked_again_beside_one_that_applies() {
     let batch = [retry(claimed.next().unwrap()), effect(claimed.next().unwrap()), breaks(claimed.next().unwrap())];
     assert_eq!(bench.verdicts(&batch).await, fates![Parked Applied Dead]);
     assert_eq!(bench.effects().await, ["b"]);
-    assert_eq!(bench.texts("SELECT state || attempts FROM ob_held ORDER BY held_id").await, ["02", "52", "12"]);
+    assert_eq!(bench.texts("SELECT concat(state, attempts) FROM ob_held ORDER BY held_id").await, ["02", "52", "12"]);
     assert_eq!(bench.texts("SELECT count(*) FROM ob_held WHERE lease_token IS NOT NULL").await, ["0"]);
 }
 
-#[tokio::test]
+on_every_store!(a_claim_that_was_taken_over_is_lost_and_changes_nothing);
 async fn a_claim_that_was_taken_over_is_lost_and_changes_nothing() {
     let bench = Bench::new().await;
     park(&bench, &["a"]).await;
@@ -108,18 +108,18 @@ async fn a_claim_that_was_taken_over_is_lost_and_changes_nothing() {
     assert_eq!(bench.effects().await, ["a"]);
 }
 
-#[tokio::test]
+on_every_store!(a_lost_claim_does_not_take_the_others_of_its_batch_along);
 async fn a_lost_claim_does_not_take_the_others_of_its_batch_along() {
     let bench = Bench::new().await;
     park(&bench, &["a", "b"]).await;
     let batch: Vec<Item> = bench.claim(&bench.plain, LEASE).await.into_iter().map(effect).collect();
     // A person's act clears the token.
-    bench.run("UPDATE ob_held SET lease_token = NULL WHERE business_key = CAST('a' AS BLOB)").await;
+    bench.run("UPDATE ob_held SET lease_token = NULL WHERE business_key = x'61'").await;
     assert_eq!(bench.verdicts(&batch).await, fates![Lost Applied]);
     assert_eq!(bench.effects().await, ["b"]);
 }
 
-#[tokio::test]
+on_every_store!(a_claim_that_meets_an_infrastructure_fault_stays_ours_and_uncounted);
 async fn a_claim_that_meets_an_infrastructure_fault_stays_ours_and_uncounted() {
     let bench = Bench::new().await;
     park(&bench, &["a"]).await;
@@ -130,30 +130,30 @@ async fn a_claim_that_meets_an_infrastructure_fault_stays_ours_and_uncounted() {
     assert_eq!(bench.verdicts(&[effect(item.delivery)]).await, fates![Applied]);
 }
 
-#[tokio::test]
+on_every_store!(a_claimed_event_may_be_skipped);
 async fn a_claimed_event_may_be_skipped() {
     let bench = Bench::new().await;
     park(&bench, &["a"]).await;
     let item = over(claim_one(&bench).await, Outcome::Skipped { reason: "too late".into() });
     assert_eq!(bench.verdicts(&[item]).await, fates![Skipped]);
-    assert_eq!(bench.texts("SELECT state || code FROM ob_inbox").await, ["1too late"]);
+    assert_eq!(bench.texts("SELECT concat(state, code) FROM ob_inbox").await, ["1too late"]);
     assert_eq!(bench.texts("SELECT state FROM ob_held").await, ["5"]);
 }
 
+on_every_store!(a_claim_that_is_not_understood_any_more_is_dead_under_its_own_key);
 /// The envelope of its source was changed since: it dies as the row that it is, and is not claimed for ever.
-#[tokio::test]
 async fn a_claim_that_is_not_understood_any_more_is_dead_under_its_own_key() {
     let bench = Bench::new().await;
     park(&bench, &["a"]).await;
     let failure = Failure::new(Class::Poison, "envelope", "it is no event");
     let item = Item { delivery: claim_one(&bench).await, ran: Ran::Unrun(failure) };
     assert_eq!(bench.verdicts(&[item]).await, fates![Dead]);
-    assert_eq!(bench.texts("SELECT state || code FROM ob_held").await, ["1envelope"]);
+    assert_eq!(bench.texts("SELECT concat(state, code) FROM ob_held").await, ["1envelope"]);
     assert_eq!(bench.texts("SELECT state FROM ob_inbox").await, ["3"]);
 }
 
+on_every_store!(a_claim_without_its_key_is_refused);
 /// It would be poison beside a row that stays parked: nothing may be committed.
-#[tokio::test]
 async fn a_claim_without_its_key_is_refused() {
     let bench = Bench::new().await;
     park(&bench, &["a"]).await;

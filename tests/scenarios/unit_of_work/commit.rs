@@ -18,7 +18,7 @@ async fn faulty(bench: &Bench, commit: Commit) -> Box<dyn Lane> {
     Box::new(FaultyLane::new(bench.store.lane().await.unwrap(), commit))
 }
 
-#[tokio::test]
+on_every_store!(a_commit_that_was_not_done_is_done_again);
 async fn a_commit_that_was_not_done_is_done_again() {
     let bench = Bench::new().await;
     let (body, parts) = bench.local(&[message("a", 1)], Duration::from_secs(60)).await.remove(0);
@@ -37,7 +37,7 @@ async fn a_commit_that_was_not_done_is_done_again() {
     bench.balanced().await;
 }
 
-#[tokio::test]
+on_every_store!(a_lost_commit_answer_applies_the_event_once);
 async fn a_lost_commit_answer_applies_the_event_once() {
     let bench = Bench::new().await;
     let batch = vec![effect(deliver(&bench.plain, "a", 1)), breaks(deliver(&bench.plain, "b", 1))];
@@ -56,8 +56,8 @@ async fn a_lost_commit_answer_applies_the_event_once() {
     bench.balanced().await;
 }
 
+on_every_store!(a_lost_commit_answer_of_a_settled_message_leaves_nothing_to_do);
 /// The message was settled by the first COMMIT: the second one finds it gone and leaves it out.
-#[tokio::test]
 async fn a_lost_commit_answer_of_a_settled_message_leaves_nothing_to_do() {
     let bench = Bench::new().await;
     let (body, parts) = bench.local(&[message("a", 1)], Duration::from_secs(60)).await.remove(0);
@@ -70,7 +70,7 @@ async fn a_lost_commit_answer_of_a_settled_message_leaves_nothing_to_do() {
     bench.balanced().await;
 }
 
-#[tokio::test]
+on_every_store!(a_lost_commit_answer_of_a_claim_applies_it_once);
 async fn a_lost_commit_answer_of_a_claim_applies_it_once() {
     let bench = Bench::new().await;
     bench.unit(&[over(deliver(&bench.plain, "a", 1), failed(Class::GuestRetry, "later"))]).await;
@@ -83,11 +83,11 @@ async fn a_lost_commit_answer_of_a_claim_applies_it_once() {
     bench.balanced().await;
 }
 
-#[tokio::test]
+on_every_store!(a_row_of_our_own_that_does_not_read_holds_up_its_event_alone);
 async fn a_row_of_our_own_that_does_not_read_holds_up_its_event_alone() {
     let bench = Bench::new().await;
     bench.unit(&[effect(deliver(&bench.plain, "2", 1))]).await;
-    bench.run("UPDATE ob_inbox SET fingerprint = x'00'").await;
+    bench.run("UPDATE ob_inbox SET state = 9").await;
     let batch: Vec<Item> = (0..5).map(|n| effect(deliver(&bench.plain, &n.to_string(), 1))).collect();
     let mut link = Link::from(bench.store.lane().await.unwrap());
     let done = bench.lane.decide(&mut link, batch).await;
@@ -98,17 +98,17 @@ async fn a_row_of_our_own_that_does_not_read_holds_up_its_event_alone() {
     assert!(undecided.contains("oncebox_left_undecided_total{tenant=\"acme\"} 1"), "{undecided}");
 }
 
-#[tokio::test]
+on_every_store!(a_unit_that_failed_keeps_nothing_locked);
 async fn a_unit_that_failed_keeps_nothing_locked() {
     let bench = Bench::new().await;
     bench.unit(&[effect(deliver(&bench.plain, "a", 1))]).await;
-    bench.run("UPDATE ob_inbox SET fingerprint = x'00'").await;
+    bench.run("UPDATE ob_inbox SET state = 9").await;
     let mut connection = bench.store.lane().await.unwrap();
     let known = Item { delivery: deliver(&bench.plain, "a", 1), ran: Ran::Known };
     let error = bench.unit_on(connection.as_mut(), &[known]).await.unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { table: "ob_inbox", .. }), "{error}");
     // The lane's connection is still open, and another one writes without waiting for it.
-    let written = tokio::time::timeout(Duration::from_secs(5), bench.run("DELETE FROM ob_inbox WHERE state = 0"));
+    let written = tokio::time::timeout(Duration::from_secs(5), bench.run("DELETE FROM ob_inbox WHERE state = 9"));
     assert_eq!(written.await, Ok(1));
 }
 

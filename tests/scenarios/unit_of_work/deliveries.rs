@@ -14,7 +14,7 @@ use crate::{
     fates,
 };
 
-#[tokio::test]
+on_every_store!(a_batch_of_new_keys_is_applied_in_event_order);
 async fn a_batch_of_new_keys_is_applied_in_event_order() {
     let bench = Bench::new().await;
     // Not in the order of the keys.
@@ -30,7 +30,7 @@ async fn a_batch_of_new_keys_is_applied_in_event_order() {
     assert_eq!((story.held.len(), story.outgoing.len()), (0, 0));
 }
 
-#[tokio::test]
+on_every_store!(the_result_of_a_plugin_stands_with_the_inbox_row);
 async fn the_result_of_a_plugin_stands_with_the_inbox_row() {
     let bench = Bench::new().await;
     let outcome = Outcome::Applied { result: Some(vec![1, 255]), writes: vec![], events: vec![] };
@@ -40,7 +40,7 @@ async fn the_result_of_a_plugin_stands_with_the_inbox_row() {
     assert_eq!(rows, [[Bytes(vec![1, 255]), Signed(0), Signed(1), Signed(1)]]);
 }
 
-#[tokio::test]
+on_every_store!(the_same_key_of_two_handlers_is_two_keys);
 async fn the_same_key_of_two_handlers_is_two_keys() {
     let bench = Bench::new().await;
     let batch = [effect(deliver(&bench.plain, "a", 1)), effect(deliver(&bench.other, "a", 1))];
@@ -48,7 +48,7 @@ async fn the_same_key_of_two_handlers_is_two_keys() {
     assert_eq!(bench.effects().await, ["a", "a"]);
 }
 
-#[tokio::test]
+on_every_store!(a_duplicate_is_counted_and_its_run_leaves_nothing);
 async fn a_duplicate_is_counted_and_its_run_leaves_nothing() {
     let bench = Bench::new().await;
     bench.unit(&[effect(deliver(&bench.plain, "a", 1))]).await;
@@ -62,7 +62,7 @@ async fn a_duplicate_is_counted_and_its_run_leaves_nothing() {
     assert_eq!(bench.tally(Verdict::Duplicate).await, 2);
 }
 
-#[tokio::test]
+on_every_store!(a_conflict_is_kept_with_its_message_and_counted);
 async fn a_conflict_is_kept_with_its_message_and_counted() {
     let bench = Bench::new().await;
     bench.unit(&[effect(deliver(&bench.plain, "a", 1))]).await;
@@ -83,7 +83,7 @@ async fn a_conflict_is_kept_with_its_message_and_counted() {
     assert_eq!(bench.texts("SELECT state FROM ob_inbox").await, ["0"]);
 }
 
-#[tokio::test]
+on_every_store!(a_key_that_was_purged_after_its_look_up_runs_in_the_next_unit);
 async fn a_key_that_was_purged_after_its_look_up_runs_in_the_next_unit() {
     let bench = Bench::new().await;
     let known = Item { delivery: deliver(&bench.plain, "a", 1), ran: Ran::Known };
@@ -94,7 +94,7 @@ async fn a_key_that_was_purged_after_its_look_up_runs_in_the_next_unit() {
     assert_eq!(bench.effects().await, ["b", "a"]);
 }
 
-#[tokio::test]
+on_every_store!(an_unrouted_or_undecodable_message_is_poison_once_and_counted);
 async fn an_unrouted_or_undecodable_message_is_poison_once_and_counted() {
     let bench = Bench::new().await;
     let poison = |body: &[u8], code: &str| {
@@ -118,7 +118,7 @@ async fn an_unrouted_or_undecodable_message_is_poison_once_and_counted() {
     assert_eq!(bench.texts("SELECT count(*) FROM ob_inbox").await, ["0"]);
 }
 
-#[tokio::test]
+on_every_store!(a_skipped_event_stays_skipped_with_its_reason);
 async fn a_skipped_event_stays_skipped_with_its_reason() {
     let bench = Bench::new().await;
     let skip = || over(deliver(&bench.plain, "a", 1), Outcome::Skipped { reason: "too old".into() });
@@ -128,7 +128,7 @@ async fn a_skipped_event_stays_skipped_with_its_reason() {
     assert_eq!(bench.effects().await, [""; 0]);
 }
 
-#[tokio::test]
+on_every_store!(two_events_of_a_batch_may_build_on_each_other);
 async fn two_events_of_a_batch_may_build_on_each_other() {
     let bench = Bench::new().await;
     let first = applied(&[write("once", &[text("x")])]);

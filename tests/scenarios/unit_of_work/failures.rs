@@ -35,21 +35,21 @@ async fn batch_with_failures(events: usize, failing: &[usize]) {
     assert_eq!(codes, if failing.is_empty() { vec![] } else { vec!["null-refused"] });
 }
 
-#[tokio::test]
+on_every_store!(one_failing_event_is_taken_out_and_the_rest_stands);
 async fn one_failing_event_is_taken_out_and_the_rest_stands() {
     for at in [0, 2, 4] {
         batch_with_failures(5, &[at]).await;
     }
 }
 
-#[tokio::test]
+on_every_store!(the_marks_of_two_failing_events_are_both_there);
 async fn the_marks_of_two_failing_events_are_both_there() {
     for pair in [[0, 1], [0, 4], [1, 3], [3, 4]] {
         batch_with_failures(5, &pair).await;
     }
 }
 
-#[tokio::test]
+on_every_store!(beyond_three_failures_each_event_has_a_savepoint_of_its_own);
 async fn beyond_three_failures_each_event_has_a_savepoint_of_its_own() {
     batch_with_failures(6, &[0, 1, 2]).await;
     batch_with_failures(6, &[0, 1, 2, 3]).await;
@@ -58,7 +58,7 @@ async fn beyond_three_failures_each_event_has_a_savepoint_of_its_own() {
     batch_with_failures(6, &[0, 1, 2, 3, 4, 5]).await;
 }
 
-#[tokio::test]
+on_every_store!(an_event_that_built_on_a_failing_one_fails_too);
 async fn an_event_that_built_on_a_failing_one_fails_too() {
     let bench = Bench::new().await;
     // The first adds user 2 by way of `once`, which the second needs to be there; the first then fails.
@@ -71,7 +71,7 @@ async fn an_event_that_built_on_a_failing_one_fails_too() {
     assert_eq!(bench.verdicts(&batch).await, fates![Dead Applied Parked]);
 }
 
-#[tokio::test]
+on_every_store!(a_duplicate_key_of_a_business_table_is_not_a_duplicate_delivery);
 async fn a_duplicate_key_of_a_business_table_is_not_a_duplicate_delivery() {
     let bench = Bench::new().await;
     bench.run("INSERT INTO once (code) VALUES ('x')").await;
@@ -85,7 +85,7 @@ async fn a_duplicate_key_of_a_business_table_is_not_a_duplicate_delivery() {
     assert_eq!(bench.tally(Verdict::Duplicate).await, 0);
 }
 
-#[tokio::test]
+on_every_store!(an_obsolete_event_is_skipped_and_its_writes_are_undone);
 async fn an_obsolete_event_is_skipped_and_its_writes_are_undone() {
     let bench = Bench::new().await;
     let stale = applied(&[write("effect", &[text("undone")]), write("award-or-obsolete", &[Value::Signed(99)])]);
@@ -96,7 +96,7 @@ async fn an_obsolete_event_is_skipped_and_its_writes_are_undone() {
     assert_eq!(bench.held().await, []);
 }
 
-#[tokio::test]
+on_every_store!(a_row_mismatch_is_what_the_manifest_says);
 async fn a_row_mismatch_is_what_the_manifest_says() {
     let bench = Bench::new().await;
     let award = |statement: &str| applied(&[write(statement, &[Value::Signed(99)])]);
@@ -106,7 +106,7 @@ async fn a_row_mismatch_is_what_the_manifest_says() {
         over(deliver(&bench.plain, "c", 1), applied(&[write("award-or-reject", &[Value::Signed(1)])])),
     ];
     assert_eq!(bench.verdicts(&batch).await, fates![Dead Parked Applied]);
-    let whys = bench.texts("SELECT code || ': ' || message FROM ob_held ORDER BY held_id").await;
+    let whys = bench.texts("SELECT concat(code, ': ', message) FROM ob_held ORDER BY held_id").await;
     let expected = [
         "odd: statement `award-or-reject` matched 0 rows, the manifest expects 1",
         "rows-mismatch: statement `award-or-retry` matched 0 rows, the manifest expects 1",
@@ -115,7 +115,7 @@ async fn a_row_mismatch_is_what_the_manifest_says() {
     assert_eq!(bench.texts("SELECT points FROM points").await, ["1"]);
 }
 
-#[tokio::test]
+on_every_store!(a_server_error_is_what_the_manifest_says);
 async fn a_server_error_is_what_the_manifest_says() {
     let bench = Bench::new().await;
     bench.run("INSERT INTO once (code) VALUES ('x')").await;
@@ -125,7 +125,7 @@ async fn a_server_error_is_what_the_manifest_says() {
     assert_eq!(bench.texts("SELECT code FROM ob_held").await, ["taken"]);
 }
 
-#[tokio::test]
+on_every_store!(a_table_that_is_gone_parks_the_event_uncounted);
 async fn a_table_that_is_gone_parks_the_event_uncounted() {
     let bench = Bench::new().await;
     let item = over(deliver(&bench.plain, "a", 1), applied(&[write("missing-table", &[])]));
@@ -135,7 +135,7 @@ async fn a_table_that_is_gone_parks_the_event_uncounted() {
     assert!(row.due_us.is_some());
 }
 
-#[tokio::test]
+on_every_store!(each_class_of_a_failed_run_ends_as_the_design_says);
 async fn each_class_of_a_failed_run_ends_as_the_design_says() {
     let bench = Bench::new().await;
     let run = |key: &str, class| over(deliver(&bench.plain, key, 1), failed(class, "why"));
@@ -147,13 +147,14 @@ async fn each_class_of_a_failed_run_ends_as_the_design_says() {
         run("pool", Class::Infrastructure),
     ];
     assert_eq!(bench.verdicts(&batch).await, fates![Parked Dead Parked Dead Again]);
-    let shorts = bench.texts("SELECT business_key || attempts || attempts_short FROM ob_held ORDER BY held_id").await;
+    let shorts =
+        bench.texts("SELECT concat(business_key, attempts, attempts_short) FROM ob_held ORDER BY held_id").await;
     assert_eq!(shorts, ["retry10", "reject10", "trap11", "quota10"]);
     // An infrastructure fault leaves no trace: the key is free.
     assert_eq!(bench.texts("SELECT count(*) FROM ob_inbox WHERE business_key = x'706f6f6c'").await, ["0"]);
 }
 
-#[tokio::test]
+on_every_store!(an_event_that_is_put_aside_unrun_is_parked_uncounted);
 async fn an_event_that_is_put_aside_unrun_is_parked_uncounted() {
     let bench = Bench::new().await;
     let failure = Failure::new(Class::Unrun, "slow-backlog", "too many wait");

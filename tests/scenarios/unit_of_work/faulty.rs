@@ -78,6 +78,10 @@ macro_rules! passed_on {
                 Err(StoreError::Away { message: "the answer to COMMIT is lost".into() })
             }
 
+            async fn give_up(self: Box<Self>) -> Result<(), StoreError> {
+                self.inner.give_up().await
+            }
+
             async fn rollback(self: Box<Self>) -> Result<(), StoreError> {
                 self.inner.rollback().await
             }
@@ -90,7 +94,6 @@ passed_on! {
     inbox_insert(token: LeaseToken, rows: &[NewInbox]) -> Result<Vec<InboxRow>, StoreError>;
     inbox_lock(keys: &[InboxKey]) -> Result<Vec<Option<InboxRow>>, StoreError>;
     inbox_delete(token: LeaseToken, keys: &[InboxKey]) -> Result<(), StoreError>;
-    inbox_uncount(keys: &[InboxKey]) -> Result<(), StoreError>;
     inbox_mark(marks: &[InboxMark]) -> Result<(), StoreError>;
     order_lock(keys: &[OrderKey]) -> Result<Vec<OrderRow>, StoreError>;
     order_mark(rows: &[OrderRow]) -> Result<(), StoreError>;

@@ -19,7 +19,7 @@ fn once(bench: &Bench, key: &str, code: &str) -> Item {
     over(deliver(&bench.plain, key, 1), applied(&[write("once", &[text(code)]), write("effect", &[text(key)])]))
 }
 
-#[tokio::test]
+on_every_store!(events_that_write_alike_are_written_by_one_statement_each);
 async fn events_that_write_alike_are_written_by_one_statement_each() {
     let bench = Bench::new().await;
     let mut batch: Vec<Item> = (0..20).map(|n| once(&bench, &format!("k{n:02}"), &format!("c{n}"))).collect();
@@ -31,7 +31,7 @@ async fn events_that_write_alike_are_written_by_one_statement_each() {
     assert_eq!(bench.effects().await, expected);
 }
 
-#[tokio::test]
+on_every_store!(a_statement_of_its_own_stands_between_folded_ones);
 async fn a_statement_of_its_own_stands_between_folded_ones() {
     let bench = Bench::new().await;
     let award = |key: &str| {
@@ -44,7 +44,7 @@ async fn a_statement_of_its_own_stands_between_folded_ones() {
     assert_eq!(bench.texts("SELECT points FROM points").await, ["2"]);
 }
 
-#[tokio::test]
+on_every_store!(when_one_of_them_fails_the_others_are_judged_one_by_one);
 async fn when_one_of_them_fails_the_others_are_judged_one_by_one() {
     let bench = Bench::new().await;
     // The second of the same code breaks the folded statement, and is the only one that is at fault.

@@ -15,19 +15,19 @@ fn inside(bench: &Bench, key: &str) -> Item {
     Item { delivery: deliver(&bench.inside, key, 1), ran: Ran::Inside }
 }
 
-#[tokio::test]
+on_every_store!(what_one_event_staged_is_written_before_the_next_one_runs);
 async fn what_one_event_staged_is_written_before_the_next_one_runs() {
     let bench = Bench::new().await;
     bench.unit(&[effect(deliver(&bench.plain, "outside", 1))]).await;
     let batch = ["b", "a", "c"].map(|key| inside(&bench, key));
     assert_eq!(bench.verdicts(&batch).await, fates![Applied Applied Applied]);
     assert_eq!(bench.effects().await, ["outside", "inside", "inside", "inside"]);
-    let results = "SELECT business_key || '=' || CAST(result AS TEXT) FROM ob_inbox WHERE result IS NOT NULL
+    let results = "SELECT concat(business_key, '=', result) FROM ob_inbox WHERE result IS NOT NULL
         ORDER BY business_key";
     assert_eq!(bench.texts(results).await, ["a=2", "b=1", "c=3"]);
 }
 
-#[tokio::test]
+on_every_store!(a_duplicate_does_not_run_inside);
 async fn a_duplicate_does_not_run_inside() {
     let bench = Bench::new().await;
     bench.unit(&[inside(&bench, "a")]).await;
@@ -35,7 +35,7 @@ async fn a_duplicate_does_not_run_inside() {
     assert_eq!(bench.effects().await.len(), 2);
 }
 
-#[tokio::test]
+on_every_store!(a_unit_that_is_out_of_time_runs_one_event_and_leaves_the_rest);
 async fn a_unit_that_is_out_of_time_runs_one_event_and_leaves_the_rest() {
     let bench = Bench::with_unit_time(Duration::ZERO).await;
     let batch = ["a", "b", "c"].map(|key| inside(&bench, key));
@@ -45,7 +45,7 @@ async fn a_unit_that_is_out_of_time_runs_one_event_and_leaves_the_rest() {
     assert_eq!(bench.verdicts(&rest).await, fates![Applied Again]);
 }
 
-#[tokio::test]
+on_every_store!(a_query_whose_table_is_gone_parks_the_event_uncounted);
 async fn a_query_whose_table_is_gone_parks_the_event_uncounted() {
     let bench = Bench::new().await;
     bench.run("DROP TABLE effect").await;

@@ -183,8 +183,8 @@ async fn act(bench: &Bench, model: &mut Model, step: &Step) {
 async fn agrees(bench: &Bench, model: &Model) {
     let rows = bench
         .rows(
-            "SELECT CAST(i.business_key AS TEXT), i.state, i.attempts, i.duplicates,
-               (SELECT count(*) FROM effect AS e WHERE e.name = CAST(i.business_key AS TEXT)),
+            "SELECT CAST(i.business_key AS CHAR), i.state, i.attempts, i.duplicates,
+               (SELECT count(*) FROM effect AS e WHERE e.name = CAST(i.business_key AS CHAR)),
                (SELECT h.state FROM ob_held AS h WHERE h.business_key = i.business_key AND h.state <> 2),
                (SELECT coalesce(sum(h.times), 0) FROM ob_held AS h
                  WHERE h.business_key = i.business_key AND h.state = 2)

@@ -3,6 +3,38 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
+/// A test on the embedded store, on MySQL and on MariaDB.
+macro_rules! on_every_store {
+    ($name:ident) => {
+        mod $name {
+            #[test]
+            fn sqlite() {
+                crate::bench::on(None, super::$name);
+            }
+            on_servers!(@ $name);
+        }
+    };
+}
+
+/// A test on MySQL and on MariaDB.
+macro_rules! on_servers {
+    (@ $name:ident) => {
+        #[test]
+        fn mysql() {
+            crate::bench::on(Some(oncebox_tests::services::Kind::Mysql), super::$name);
+        }
+        #[test]
+        fn mariadb() {
+            crate::bench::on(Some(oncebox_tests::services::Kind::Mariadb), super::$name);
+        }
+    };
+    ($name:ident) => {
+        mod $name {
+            on_servers!(@ $name);
+        }
+    };
+}
+
 mod bench;
 mod books;
 mod claims;
@@ -18,6 +50,7 @@ mod order;
 mod outgoing;
 mod queue;
 mod settlement;
+mod waits;
 
 /// A fate in few letters, for lists.
 macro_rules! fates {

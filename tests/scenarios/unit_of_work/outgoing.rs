@@ -21,7 +21,7 @@ async fn count(bench: &Bench, table: &str) -> String {
     bench.texts(&format!("SELECT count(*) FROM {table}")).await.remove(0)
 }
 
-#[tokio::test]
+on_every_store!(events_go_to_a_local_source_and_to_the_outbox_in_the_same_transaction);
 async fn events_go_to_a_local_source_and_to_the_outbox_in_the_same_transaction() {
     let bench = Bench::new().await;
     let mut message = message("a", 1);
@@ -30,7 +30,7 @@ async fn events_go_to_a_local_source_and_to_the_outbox_in_the_same_transaction()
     let delayed = StagedEvent { delay_ms: Some(3_600_000), ..outgoing("plain", "a", "next", 2) };
     let events = [outgoing("plain", "a", "next", 0), outgoing("plain", "a", "cdc", 1), delayed];
     assert_eq!(bench.verdicts(&[over(delivery, emits(&events))]).await, fates![Applied]);
-    let rows = bench.texts("SELECT destination || state || position FROM ob_outbox ORDER BY outbox_id").await;
+    let rows = bench.texts("SELECT concat(destination, state, position) FROM ob_outbox ORDER BY outbox_id").await;
     assert_eq!(rows, ["to-next30", "to-cdc01", "to-next32"]);
     let ids = bench.texts("SELECT event_id FROM ob_outbox ORDER BY outbox_id").await;
     assert_eq!(ids, events.iter().map(|event| event.event_id.clone()).collect::<Vec<_>>());
@@ -49,7 +49,7 @@ async fn events_go_to_a_local_source_and_to_the_outbox_in_the_same_transaction()
     assert_eq!(count(&bench, "ob_local").await, "2");
 }
 
-#[tokio::test]
+on_every_store!(an_event_that_is_not_applied_sends_nothing);
 async fn an_event_that_is_not_applied_sends_nothing() {
     let bench = Bench::new().await;
     let event = || [outgoing("plain", "a", "next", 0), outgoing("plain", "a", "cdc", 1)];
@@ -66,7 +66,7 @@ async fn an_event_that_is_not_applied_sends_nothing() {
     assert_eq!((count(&bench, "ob_outbox").await, count(&bench, "ob_local").await), ("0".into(), "0".into()));
 }
 
-#[tokio::test]
+on_every_store!(an_event_that_goes_round_in_circles_is_stopped_at_the_hop_limit);
 async fn an_event_that_goes_round_in_circles_is_stopped_at_the_hop_limit() {
     let bench = Bench::new().await;
     let at = |key: &str, hops| delivery(&bench.plain, Arc::new(message(key, 1)), None, hops);
@@ -77,7 +77,7 @@ async fn an_event_that_goes_round_in_circles_is_stopped_at_the_hop_limit() {
         over(at("elsewhere", HOPS_MAX), emit("elsewhere", "cdc")),
     ];
     assert_eq!(bench.verdicts(&batch).await, fates![Applied Dead Applied]);
-    let whys = bench.texts("SELECT code || ': ' || message FROM ob_held").await;
+    let whys = bench.texts("SELECT concat(code, ': ', message) FROM ob_held").await;
     let id = outgoing("plain", "beyond", "next", 0).event_id;
     let expected = format!(
         "hop-limit: event {id} for destination `next` would be hop 4 over `local`, the limit is 3 (host.limits.hops_max)"

@@ -207,3 +207,26 @@ async fn a_lane_that_waits_is_woken_by_the_next_delivery_and_by_the_end() {
     assert_eq!(queue.close(), 0);
     assert_eq!(waiting.await.unwrap(), (Some(1), true));
 }
+
+/// A delivery that its broker will drop soon.
+fn at_risk(target: &Target, key: &str) -> Waits {
+    let mut delivery = deliver(target, key, 1);
+    Arc::get_mut(&mut delivery.origin).unwrap().is_at_risk = true;
+    waits(delivery)
+}
+
+#[tokio::test]
+async fn what_a_broker_would_drop_soon_is_taken_first_and_all_at_once() {
+    let bench = Bench::new().await;
+    let queue = Queue::default();
+    queue.push(waits(deliver(&bench.plain, "p", 1)));
+    queue.push(claimed(&bench.plain, "c"));
+    for n in 0..20 {
+        queue.push(at_risk(if n % 2 == 0 { &bench.plain } else { &bench.other }, &format!("r{n:02}")));
+    }
+    let first = batch(&queue, limits(2)).await;
+    assert_eq!(first.len(), 20, "whatever a batch may hold else: {first:?}");
+    assert!(first.iter().all(|key| key.starts_with('r')));
+    assert_eq!(batch(&queue, limits(2)).await.len(), 1);
+    assert_eq!(batch(&queue, limits(2)).await.len(), 1);
+}

@@ -22,7 +22,7 @@ async fn taken(bench: &Bench, keys: &[&str], deliveries: usize, lease: Duration)
     taken.into_iter().map(|(message, parts)| origin(message, Some(settle(parts, deliveries)), 0)).collect()
 }
 
-#[tokio::test]
+on_every_store!(a_message_is_gone_with_its_verdict_whatever_that_is);
 async fn a_message_is_gone_with_its_verdict_whatever_that_is() {
     let bench = Bench::new().await;
     let origins = taken(&bench, &["a", "b", "c"], 1, LEASE).await;
@@ -38,7 +38,7 @@ async fn a_message_is_gone_with_its_verdict_whatever_that_is() {
     assert_eq!(waiting(&bench).await, 1);
 }
 
-#[tokio::test]
+on_every_store!(a_message_of_two_handlers_is_settled_with_the_decision_of_the_last);
 async fn a_message_of_two_handlers_is_settled_with_the_decision_of_the_last() {
     let bench = Bench::new().await;
     let origin = taken(&bench, &["a"], 2, LEASE).await.remove(0);
@@ -52,7 +52,7 @@ async fn a_message_of_two_handlers_is_settled_with_the_decision_of_the_last() {
     assert!(settle.decided(1));
 }
 
-#[tokio::test]
+on_every_store!(a_message_of_two_handlers_in_one_batch_is_settled_once);
 async fn a_message_of_two_handlers_in_one_batch_is_settled_once() {
     let bench = Bench::new().await;
     let origin = taken(&bench, &["a"], 2, LEASE).await.remove(0);
@@ -67,7 +67,7 @@ async fn a_message_of_two_handlers_in_one_batch_is_settled_once() {
     assert_eq!(waiting(&bench).await, 1);
 }
 
-#[tokio::test]
+on_every_store!(a_message_that_was_lost_meanwhile_is_left_out_and_the_rest_is_committed);
 async fn a_message_that_was_lost_meanwhile_is_left_out_and_the_rest_is_committed() {
     let bench = Bench::new().await;
     let lost = taken(&bench, &["a"], 1, Duration::ZERO).await.remove(0);
@@ -88,7 +88,7 @@ async fn a_message_that_was_lost_meanwhile_is_left_out_and_the_rest_is_committed
     assert_eq!((bench.effects().await, waiting(&bench).await), (vec!["b".to_owned(), "a".to_owned()], 0));
 }
 
-#[tokio::test]
+on_every_store!(a_batch_that_is_lost_whole_commits_nothing);
 async fn a_batch_that_is_lost_whole_commits_nothing() {
     let bench = Bench::new().await;
     let lost = taken(&bench, &["a", "b"], 1, Duration::ZERO).await;

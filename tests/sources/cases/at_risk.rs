@@ -8,6 +8,8 @@ async fn die_often(bench: &Bench, count: usize) {
         let host = bench.host();
         drop(host.take_all(count).await);
         host.crash().await;
+        // The broker hears of it a little later.
+        bench.wait_for_waiting(u32::try_from(count).unwrap()).await;
     }
 }
 

@@ -7,7 +7,7 @@ use std::{cell::RefCell, thread};
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, Row as _, mysql::MySqlRow};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Server, fresh_name};
+use super::{Kind, Server, fresh_name};
 use crate::database::Tables;
 
 /// Somebody who may log in.
@@ -105,6 +105,24 @@ impl MysqlDatabase {
         on(&self.root_url(), &[sql.to_owned()]).unwrap_or_else(|error| panic!("{error}\n{sql}"));
     }
 
+    /// Does something as somebody else in this database.
+    ///
+    /// # Panics
+    /// The database refuses.
+    #[track_caller]
+    pub fn execute_as(&self, user: &User, sql: &str) {
+        on(&self.url_of(user), &[sql.to_owned()]).unwrap_or_else(|error| panic!("{error}\n{sql}"));
+    }
+
+    /// Does something as root without a database of its own: names are written out.
+    ///
+    /// # Panics
+    /// The server refuses.
+    #[track_caller]
+    pub fn execute_on_server(&self, sql: &str) {
+        on(&self.server.url, &[sql.to_owned()]).unwrap_or_else(|error| panic!("{error}\n{sql}"));
+    }
+
     /// Lets the host's own user do something: `SELECT, INSERT ON {table}` of this database, as it follows `GRANT`.
     ///
     /// # Panics
@@ -125,6 +143,22 @@ impl MysqlDatabase {
         rows.iter().map(|row| row.try_get_unchecked(0).unwrap()).collect()
     }
 
+    /// A query's rows as a person sees them: a line a row, columns apart; an error where the database does not take it.
+    #[must_use]
+    pub fn shown(&self, sql: &str) -> String {
+        let shown = blocking(async || {
+            let mut connection = MySqlConnection::connect(&self.server.url).await?;
+            // The text protocol: every value comes as text.
+            let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await?;
+            connection.close().await?;
+            let value = |row: &MySqlRow, at| row.try_get_unchecked::<Option<String>, _>(at);
+            let line = |row: &MySqlRow| (0..row.len()).map(|at| Ok(value(row, at)?.unwrap_or_default())).collect();
+            let lines: Result<Vec<Vec<String>>, sqlx::Error> = rows.iter().map(line).collect();
+            Ok::<_, sqlx::Error>(lines?.iter().map(|line| line.join("  ") + "\n").collect::<String>())
+        });
+        shown.unwrap_or_else(|error| error.to_string())
+    }
+
     /// The one number that a query asks for.
     ///
     /// # Panics
@@ -142,7 +176,7 @@ impl MysqlDatabase {
     /// The server does not answer.
     #[must_use]
     pub fn sessions_of(&self, user: &User) -> Vec<String> {
-        self.lines(&sessions(&format!("user = '{}'", user.name)))
+        self.lines(&sessions(self.server.kind, &format!("user = '{}'", user.name)))
     }
 
     /// Cuts all sessions of a user, as a failover does; how many there were.
@@ -199,7 +233,8 @@ impl Drop for MysqlDatabase {
     fn drop(&mut self) {
         let Self { name, migrate, runtime, server } = self;
         // A session that is left over would hold a lock that DROP DATABASE waits for. Best effort: the server may be gone.
-        let left = sessions(&format!("db = '{name}' OR user IN ('{}', '{}')", migrate.name, runtime.name));
+        let left = format!("db = '{name}' OR user IN ('{}', '{}')", migrate.name, runtime.name);
+        let left = sessions(server.kind, &left);
         for row in rows(&server.url, &left).into_iter().flatten() {
             if let Ok(id) = row.try_get_unchecked::<String, _>(0) {
                 let _ = on(&server.url, &[format!("KILL {id}")]);
@@ -214,8 +249,13 @@ impl Drop for MysqlDatabase {
     }
 }
 
-fn sessions(whose: &str) -> String {
-    format!("SELECT CAST(id AS CHAR) FROM information_schema.processlist WHERE ({whose}) AND id <> CONNECTION_ID()")
+fn sessions(kind: Kind, whose: &str) -> String {
+    let list = match kind {
+        // The other list of MySQL reads the running texts, and fails where one has bytes that are no text (3854).
+        Kind::Mysql => "performance_schema.processlist",
+        Kind::Mariadb | Kind::Rabbitmq => "information_schema.processlist",
+    };
+    format!("SELECT CAST(id AS CHAR) FROM {list} WHERE ({whose}) AND id <> CONNECTION_ID()")
 }
 
 /// Runs statements on a connection of their own, one after the other.

@@ -190,6 +190,22 @@ impl Vhost {
         }
     }
 
+    /// Closes, from the server's side, the connections that show themselves under this name; how many there were.
+    ///
+    /// # Panics
+    /// The server does not answer.
+    pub fn close_connections_of(&self, shown_as: &str) -> usize {
+        let answer = self.api.ask("GET", &format!("/vhosts/{}/connections", self.name), None);
+        let all = answer.as_array().into_iter().flatten();
+        let own = all.filter(|connection| connection["client_properties"]["connection_name"] == shown_as);
+        let names: Vec<_> = own.filter_map(|connection| connection["name"].as_str().map(encoded)).collect();
+        for name in &names {
+            // One may have ended by itself meanwhile.
+            let _ = self.api.try_ask("DELETE", &format!("/connections/{name}"), None);
+        }
+        names.len()
+    }
+
     /// Runs `rabbitmqctl` and returns what it says.
     ///
     /// # Panics

@@ -16,11 +16,11 @@ use lapin::{
     tcp::{AMQPUriTcpExt as _, AsyncTcpStream, RustlsConnector, RustlsConnectorConfig},
     uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo},
 };
-use oncebox_core::config::{Hidden, Rabbitmq, Secret, Tls, TlsClient, TlsMode};
+use oncebox_core::config::{Rabbitmq, Tls, TlsClient, TlsMode};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
 
 use super::wire::{self, Kit, Wire};
-use crate::{clock, source::SourceError};
+use crate::{access, clock, source::SourceError};
 
 /// The longest wait for any answer of the broker.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -83,8 +83,11 @@ impl Target<'_> {
 
     fn uri(&self) -> Result<AMQPUri, SourceError> {
         let Rabbitmq { address, password, tls, heartbeat } = self.settings;
-        let password = password.as_ref().map(secret).transpose();
-        let password = password.map_err(|reason| SourceError::Password { connection: self.name.to_owned(), reason })?;
+        let password = password
+            .as_ref()
+            .map(access::secret)
+            .transpose()
+            .map_err(|error| SourceError::Password { connection: self.name.to_owned(), reason: error.to_string() })?;
         Ok(AMQPUri {
             scheme: if tls.mode == TlsMode::Off { AMQPScheme::AMQP } else { AMQPScheme::AMQPS },
             authority: AMQPAuthority {
@@ -164,32 +167,13 @@ impl Target<'_> {
 
 /// The broker's own words and their number, where the error is its answer.
 pub(super) fn refusal(error: &lapin::Error) -> Option<(u16, String)> {
-    match error.kind() {
-        ErrorKind::ProtocolError(answer) => Some((answer.get_id(), answer.get_message().to_string())),
-        _ => None,
-    }
+    let ErrorKind::ProtocolError(answer) = error.kind() else { return None };
+    Some((answer.get_id(), answer.get_message().to_string()))
 }
 
-/// The library's words, with the cause.
+/// The library's words; of the system's errors the system's own.
 pub(super) fn plainly(error: &lapin::Error) -> String {
-    match error.kind() {
-        ErrorKind::IOError(error) => error.to_string(),
-        _ => error.to_string(),
-    }
-}
-
-/// The text behind a secret, read anew each time, so that a changed password is taken.
-fn secret(secret: &Secret) -> Result<Hidden, String> {
-    match secret {
-        Secret::Plain(text) => Ok(text.clone()),
-        Secret::Env(name) => {
-            std::env::var(name).map(Hidden).map_err(|error| format!("environment variable {name}: {error}"))
-        }
-        Secret::File(path) => {
-            let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-            Ok(Hidden(text.trim_end_matches(['\r', '\n']).to_owned()))
-        }
-    }
+    if let ErrorKind::IOError(cause) = error.kind() { cause.to_string() } else { error.to_string() }
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {

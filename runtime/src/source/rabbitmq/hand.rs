@@ -96,6 +96,11 @@ impl Hand {
         Handed::Now(given.into_iter().map(|(_, taken)| taken).collect())
     }
 
+    /// Whether something at risk waits or is undecided.
+    pub(super) fn has_at_risk(&self) -> bool {
+        self.at_risk > 0 || !self.out_at_risk.is_empty()
+    }
+
     /// Notes that a delivery's last verdict is committed.
     pub(super) fn decided(&mut self, tag: u64, now_ms: u64) -> Result<(), PrefixError> {
         self.tracker.decided(tag, now_ms)?;
@@ -181,6 +186,16 @@ mod tests {
         assert_eq!(tags(hand.hand_over(Sequence::Free, 1, 103)), Ok(vec![2]));
         assert_eq!(tags(hand.hand_over(Sequence::Free, 9, 103)), Ok(vec![4]));
         assert_eq!(tags(hand.hand_over(Sequence::Free, 9, 103)), Err(None));
+    }
+
+    #[test]
+    fn something_is_at_risk_from_its_coming_to_its_decision() {
+        let mut hand = hand(1, &[true]);
+        assert!(hand.has_at_risk());
+        assert_eq!(tags(hand.hand_over(Sequence::Free, 9, 0)), Ok(vec![1]));
+        assert!(hand.has_at_risk());
+        hand.decided(1, 0).unwrap();
+        assert!(!hand.has_at_risk());
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Queue<'_> {
                     queue: self.name(),
                     vhost: self.vhost.to_owned(),
                     single_active: match sequence {
-                        Sequence::Kept => ",\"x-single-active-consumer\":true",
+                        Sequence::Kept => " --arguments '{\"x-single-active-consumer\":true}'",
                         Sequence::Free => "",
                     },
                 })
@@ -98,9 +98,8 @@ impl Queue<'_> {
         guess.argue(SINGLE_ACTIVE, AMQPValue::Boolean(true));
         let unknown = |reason| SourceError::OrderUnknown { queue: self.name(), reason };
         for _ in 0..ARGUMENTS_MAX {
-            let answer = self.declare(connection, &guess).await.map_err(|error| match error {
-                SourceError::QueueRefused { reason, .. } => unknown(reason),
-                other => other,
+            let answer = self.declare(connection, &guess).await.map_err(|error| {
+                if let SourceError::QueueRefused { reason, .. } = error { unknown(reason) } else { error }
             })?;
             match answer {
                 Ok(channel) => {

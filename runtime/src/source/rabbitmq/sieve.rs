@@ -6,6 +6,8 @@
 //! at each frame before the library does and rewrites the few that it must. Nothing is lost by that: bytes that are no
 //! text come through as a header of their own ([`RAW`]), and become the message's property again.
 
+use std::collections::HashMap;
+
 /// Beginning of the name of a header that carries a property's bytes: `oncebox-raw:message-id`.
 pub(super) const RAW: &str = "oncebox-raw:";
 
@@ -24,6 +26,9 @@ const HEAD: usize = 7;
 const METHOD: u8 = 1;
 const HEADER: u8 = 2;
 
+/// Facts of a message that are no text, by name.
+type Facts = Vec<(&'static str, Vec<u8>)>;
+
 /// Looks at what comes in, frame by frame.
 #[derive(Debug, Default)]
 pub(super) struct Sieve {
@@ -34,7 +39,7 @@ pub(super) struct Sieve {
     /// Nothing is looked at any more: this is not AMQP.
     blind: bool,
     /// Of each channel: the facts of a delivery whose header has not come yet.
-    raw: std::collections::HashMap<u16, Vec<(&'static str, Vec<u8>)>>,
+    raw: HashMap<u16, Facts>,
 }
 
 impl Sieve {
@@ -109,7 +114,7 @@ impl Sieve {
 }
 
 /// A `basic.deliver` with exchange and routing key as text; those that were none, as they came.
-fn deliver(payload: &[u8]) -> Option<(Vec<u8>, Vec<(&'static str, Vec<u8>)>)> {
+fn deliver(payload: &[u8]) -> Option<(Vec<u8>, Facts)> {
     let mut reader = Reader(payload);
     if reader.take(4)? != [0, 60, 0, 60] {
         return None;
@@ -160,7 +165,7 @@ enum Shape {
 
 /// A content header whose short strings are text and whose tables are not too deep, with `raw` as headers; `None`: it is
 /// so already, or is no header that can be read.
-fn content_header(payload: &[u8], mut raw: Vec<(&'static str, Vec<u8>)>) -> Option<Vec<u8>> {
+fn content_header(payload: &[u8], mut raw: Facts) -> Option<Vec<u8>> {
     let mut reader = Reader(payload);
     let head = reader.take(12)?;
     let mut flags = u16::from_be_bytes(reader.take(2)?.try_into().ok()?);

@@ -42,21 +42,19 @@ static LOCK: Many = Many::keys(
 );
 
 /// A join by key: what a DELETE with a list reads, and locks, is up to the server (MariaDB reads a small table whole).
+/// The key's type must be that of the column, VARBINARY(512): a BLOB is not looked for in an index.
 static DELETE: Many = Many::new(
     "DELETE i FROM (",
-    "SELECT CAST(? AS UNSIGNED) AS handler_id, CAST(? AS BINARY) AS business_key, CAST(? AS BINARY) AS token",
+    "SELECT CAST(? AS UNSIGNED) AS handler_id, LEFT(CAST(? AS BINARY), 512) AS business_key",
     " UNION ALL ",
-    ") AS own STRAIGHT_JOIN ob_inbox AS i
-     ON i.handler_id = own.handler_id AND i.business_key = own.business_key WHERE i.token = own.token",
+    ") AS own STRAIGHT_JOIN ob_inbox AS i FORCE INDEX (PRIMARY)
+     ON i.handler_id = own.handler_id AND i.business_key = own.business_key",
 );
 
-/// Each row once, however often its key stands in the list.
-static UNCOUNT: Many = Many::new(
-    "UPDATE (",
-    "SELECT CAST(? AS UNSIGNED) AS handler_id, CAST(? AS BINARY) AS business_key",
-    " UNION ALL ",
-    ") AS known STRAIGHT_JOIN ob_inbox AS i
-     ON i.handler_id = known.handler_id AND i.business_key = known.business_key SET i.duplicates = i.duplicates - 1",
+static UNCOUNT: Many = Many::keys(
+    "UPDATE ob_inbox FORCE INDEX (PRIMARY) SET duplicates = duplicates - 1 WHERE duplicates > 0 AND (",
+    "(handler_id = ? AND business_key = ?)",
+    ")",
 );
 
 /// Each row is there: the insert is never done, and its other values are never seen. `decided_at` moves in any case, so
@@ -80,12 +78,23 @@ pub(super) async fn look_up(session: &mut Session, keys: &[InboxKey]) -> Result<
     rows.iter().map(inbox_row).collect()
 }
 
+/// What a unit has put into the inbox.
+#[derive(Debug, Default)]
+pub(super) struct Entered {
+    /// Keys whose row it inserted.
+    pub(super) first: Vec<InboxKey>,
+    /// Keys whose row it counted a duplicate on.
+    known: Vec<InboxKey>,
+}
+
 /// Inserts, or counts a duplicate; the answer holds the rows as they are now, in the order given. `rows` are sorted by
-/// key: two units that share keys then never wait for each other crosswise.
+/// key: two units that share keys then never wait for each other crosswise. What stands is noted in `entered`, also
+/// when a later part fails.
 pub(super) async fn insert(
     session: &mut Session,
     token: LeaseToken,
     rows: &[NewInbox],
+    entered: &mut Entered,
 ) -> Result<Vec<InboxRow>, StoreError> {
     let mut answer = Vec::with_capacity(rows.len());
     for chunk in cut("inbox insert", rows, session.facts().packet_max, weight)? {
@@ -93,9 +102,9 @@ pub(super) async fn insert(
             .write_chunk("inbox insert", &INSERT, chunk, |args, new: &NewInbox| {
                 args.add(new.handler.0);
                 args.add(new.key.as_bytes());
-                args.add(&new.fingerprint.as_bytes()[..]);
+                args.add(new.fingerprint.as_bytes());
                 args.add(new.rule.0);
-                args.add(&token.as_bytes()[..]);
+                args.add(token.as_bytes());
                 args.add(new.deployment.0);
                 args.add(new.event_id.as_str());
                 args.add(&*new.source);
@@ -104,17 +113,44 @@ pub(super) async fn insert(
             })
             .await?;
         // Each new row counts 1, one that was there 2.
+        let keys = chunk.iter().map(|new| (new.handler, new.key.clone()));
         if done.affected == chunk.len() as u64 {
+            entered.first.extend(keys);
             answer.extend(chunk.iter().map(|new| first(token, new)));
-        } else {
-            let keys: Vec<InboxKey> = chunk.iter().map(|new| (new.handler, new.key.clone())).collect();
-            let mut found = by_key(look_up(session, &keys).await?);
-            for key in keys {
-                answer.push(found.remove(&key).ok_or_else(|| gone(&key.1))?);
-            }
+            continue;
+        }
+        let keys: Vec<InboxKey> = keys.collect();
+        let rows = session.read_keys("inbox look-up", &LOOK_UP, &keys, key_args).await?;
+        let (own, known) = rows.iter().partition(|row| is_under(token, row));
+        entered.first.extend(keys_of(own)?);
+        entered.known.extend(keys_of(known)?);
+        let mut found = by_key(rows.iter().map(inbox_row).collect::<Result<_, _>>()?);
+        for key in keys {
+            answer.push(found.remove(&key).ok_or_else(|| gone(&key.1))?);
         }
     }
     Ok(answer)
+}
+
+/// By the columns of a look-up. A row that does not read is noted all the same.
+fn is_under(token: LeaseToken, row: &MySqlRow) -> bool {
+    Columns::of(TABLE, row).bytes(5).is_ok_and(|bytes| bytes == token.as_bytes())
+}
+
+fn keys_of(rows: Vec<&MySqlRow>) -> Result<Vec<InboxKey>, StoreError> {
+    let key = |row| {
+        let row = Columns::of(TABLE, row);
+        Ok((HandlerId(row.integer(0)?), BusinessKey::new(row.bytes(1)?)))
+    };
+    rows.into_iter().map(key).collect()
+}
+
+/// Takes back all of it: rows that were inserted are deleted, duplicates are not counted. All these rows are locked by
+/// the unit, so that nobody is waited for.
+pub(super) async fn leave(session: &mut Session, entered: &Entered) -> Result<(), StoreError> {
+    session.write_keys("inbox give up", &UNCOUNT, &entered.known, |_| (), key_args).await?;
+    session.write_keys("inbox give up", &DELETE, &entered.first, |_| (), key_args).await?;
+    Ok(())
 }
 
 /// Locks and reads, in the order given.
@@ -124,26 +160,13 @@ pub(super) async fn lock(session: &mut Session, keys: &[InboxKey]) -> Result<Vec
     Ok(keys.iter().map(|key| found.remove(key)).collect())
 }
 
-/// Takes back the unit's own rows.
+/// Takes back the unit's own rows. They are looked for first: a key that somebody else holds, perhaps the very one that
+/// this unit has waited for in vain, must not be waited for once more.
 pub(super) async fn delete(session: &mut Session, token: LeaseToken, keys: &[InboxKey]) -> Result<(), StoreError> {
-    session
-        .write_keys(
-            "inbox delete",
-            &DELETE,
-            keys,
-            |_| (),
-            |args, key| {
-                key_args(args, key);
-                args.add(&token.as_bytes()[..]);
-            },
-        )
-        .await?;
-    Ok(())
-}
-
-/// Takes back what the unit's insert has counted.
-pub(super) async fn uncount(session: &mut Session, keys: &[InboxKey]) -> Result<(), StoreError> {
-    session.write_keys("inbox uncount", &UNCOUNT, keys, |_| (), key_args).await?;
+    let rows = look_up(session, keys).await?;
+    let own: Vec<InboxKey> =
+        rows.into_iter().filter(|row| row.token == token).map(|row| (row.handler, row.key)).collect();
+    session.write_keys("inbox delete", &DELETE, &own, |_| (), key_args).await?;
     Ok(())
 }
 

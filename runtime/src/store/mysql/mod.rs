@@ -77,7 +77,8 @@ impl MysqlStore {
     /// Opens a tenant's database. A host looks at the server's settings first: with unsafe ones it does not start.
     ///
     /// # Errors
-    /// [`StoreError::Away`] when the server cannot be reached; [`StoreError::Migration`] when a migration is due or the
+    /// [`StoreError::Away`] when the server cannot be reached; [`StoreError::Denied`] when it does not let the user in;
+    /// [`StoreError::Migration`] when a migration is due or the
     /// tables are newer; [`StoreError::Unsafe`] when no promise would hold; [`StoreError::Catalogue`] when the SQL gate
     /// would see nothing.
     pub async fn open(settings: &config::Mysql, lanes: MysqlLanes, usage: Use) -> Result<Arc<Self>, StoreError> {
@@ -105,7 +106,7 @@ impl MysqlStore {
         usage: Use,
     ) -> Result<Arc<Self>, StoreError> {
         let server = Arc::new(server);
-        let mut session = Session::open(&server).await?;
+        let mut session = Session::first(&server).await?;
         if usage == Use::Host {
             for warning in trusted(&mut session, durability).await? {
                 tracing::warn!(%warning, "a setting of the database server");
@@ -131,7 +132,7 @@ impl MysqlStore {
     /// # Errors
     /// As [`MysqlStore::open`] for a host.
     pub async fn warnings(settings: &config::Mysql) -> Result<Vec<String>, StoreError> {
-        let mut session = Session::open(&Arc::new(Server::new(settings))).await?;
+        let mut session = Session::first(&Arc::new(Server::new(settings))).await?;
         let warnings = trusted(&mut session, settings.durability).await?;
         Ok(warnings.iter().map(ToString::to_string).collect())
     }
@@ -184,6 +185,10 @@ impl Store for MysqlStore {
 
     async fn host_is_live(&self) -> Result<bool, StoreError> {
         fleet::host_is_live(&mut self.admin().await?.session).await
+    }
+
+    fn idle_after(&self) -> Option<Duration> {
+        Some(self.server.idle_after())
     }
 
     async fn lane(&self) -> Result<Box<dyn Lane>, StoreError> {
@@ -363,6 +368,6 @@ impl Store for MysqlStore {
 
     /// The server ends a session when its connection is closed; nothing is left to be done.
     async fn close(&self) {
-        self.admin.lock().await.session.abandon("the store was closed");
+        self.admin.lock().await.session.close().await;
     }
 }

@@ -10,8 +10,8 @@ use sqlx::{
 };
 use tokio::sync::Mutex;
 
-use super::{columns, errors::MysqlError};
-use crate::store::StoreError;
+use super::{columns, errors::server_error};
+use crate::{access::secret, store::StoreError};
 
 /// What every session with one tenant's database is opened with.
 #[derive(Debug)]
@@ -107,6 +107,11 @@ impl Server {
         self.call_time
     }
 
+    /// A lane that was idle for so long closes its own.
+    pub(super) fn idle_after(&self) -> Duration {
+        self.idle_timeout / 2
+    }
+
     /// A session that was idle for so long is not used again: the server is about to end it.
     pub(super) fn idle_max(&self) -> Duration {
         self.idle_timeout.mul_f64(0.8)
@@ -114,6 +119,9 @@ impl Server {
 
     /// Opens a connection with the host's settings. Nothing is lost when it is given up in the middle: nothing was
     /// begun on it.
+    ///
+    /// # Errors
+    /// [`StoreError::Denied`] when the server does not let the user in; otherwise [`StoreError::Away`].
     pub(super) async fn connect(&self) -> Result<(MySqlConnection, Facts), StoreError> {
         let options = self.options()?;
         let opened = tokio::time::timeout(CONNECT_TIME, async {
@@ -123,6 +131,9 @@ impl Server {
         });
         match opened.await {
             Ok(Ok(opened)) => Ok(opened),
+            Ok(Err(error)) if is_refusal(&error) => {
+                Err(StoreError::Denied { message: format!("{}: {}", self.address, words(&error)) })
+            }
             Ok(Err(error)) => Err(self.away(&words(&error))),
             Err(_) => Err(self.away(&format!("no session within {} s", CONNECT_TIME.as_secs()))),
         }
@@ -152,7 +163,7 @@ impl Server {
             .set_names(false)
             .disable_statement_logging();
         if let Some(password) = &self.password {
-            let Hidden(password) = secret(password).map_err(|message| self.away(&message))?;
+            let Hidden(password) = secret(password).map_err(|error| self.away(&error.to_string()))?;
             options = options.password(&password);
         }
         if let Some(file) = &self.tls.ca_file {
@@ -180,6 +191,11 @@ impl Server {
     }
 }
 
+/// Whether the server answers and does not let the user in: a wrong password, a missing right, no such database.
+fn is_refusal(error: &sqlx::Error) -> bool {
+    server_error(error).is_some_and(|error| matches!(error.number(), 1044 | 1045 | 1049 | 1130 | 1698))
+}
+
 /// Sends the settings and reads the answer.
 async fn greet(connection: &mut MySqlConnection, settings: &str) -> Result<Facts, sqlx::Error> {
     let mut answers = sqlx::raw_sql(AssertSqlSafe(settings)).fetch_many(&mut *connection);
@@ -201,26 +217,8 @@ async fn greet(connection: &mut MySqlConnection, settings: &str) -> Result<Facts
 
 /// What the server or the driver says of a connection that does not come about.
 fn words(error: &sqlx::Error) -> String {
-    match MysqlError::of("connect", error) {
-        MysqlError::Server { number, message, .. } => format!("{message} (error {number})"),
-        _ => error.to_string(),
-    }
-}
-
-/// Reads a secret now, so that a changed one is taken with the next connection.
-pub(super) fn secret(secret: &Secret) -> Result<Hidden, String> {
-    match secret {
-        Secret::Plain(text) => Ok(text.clone()),
-        Secret::Env(name) => {
-            std::env::var(name).map(Hidden).map_err(|_| format!("the environment has no text `{name}` (password)"))
-        }
-        Secret::File(path) => match std::fs::read_to_string(path) {
-            Ok(text) => {
-                Ok(Hidden(text.strip_suffix('\n').map_or(&*text, |t| t.strip_suffix('\r').unwrap_or(t)).into()))
-            }
-            Err(error) => Err(format!("cannot read {} (password): {error}", path.display())),
-        },
-    }
+    server_error(error)
+        .map_or_else(|| error.to_string(), |server| format!("{} (error {})", server.message(), server.number()))
 }
 
 #[cfg(test)]

@@ -87,8 +87,16 @@ type Call<T> = Pin<Box<dyn Future<Output = (MySqlConnection, Result<T, sqlx::Err
 const GRACE: Duration = Duration::from_secs(1);
 
 impl Session {
-    /// Opens a session with the host's settings; the password is read anew.
+    /// Opens a session with the host's settings; the password is read anew. A server that does not let in the user whom
+    /// it knew before is waited for, as one that is away: his password is being changed.
     pub(super) async fn open(server: &Arc<Server>) -> Result<Self, StoreError> {
+        Self::first(server).await.map_err(|error| {
+            if let StoreError::Denied { message } = error { StoreError::Away { message } } else { error }
+        })
+    }
+
+    /// The same for the first session of a process: a user who is not let in is told so at once.
+    pub(super) async fn first(server: &Arc<Server>) -> Result<Self, StoreError> {
         let (connection, facts) = server.connect().await?;
         Ok(Self {
             server: server.clone(),
@@ -124,6 +132,15 @@ impl Session {
     pub(super) fn abandon(&mut self, why: impl Into<String>) {
         self.connection = None;
         self.lost.get_or_insert(why.into());
+    }
+
+    /// Says goodbye, so that the server need not find out by itself.
+    pub(super) async fn close(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            // Nobody uses it again, whether the server hears it or not.
+            let _ = tokio::time::timeout(GRACE, connection.close()).await;
+        }
+        self.abandon("it was closed");
     }
 
     /// Opens a transaction; one that is still open is undone first.

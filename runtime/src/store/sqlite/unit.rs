@@ -194,18 +194,6 @@ impl UnitOfWork for SqliteUnit<'_> {
         Ok(())
     }
 
-    async fn inbox_uncount(&mut self, keys: &[InboxKey]) -> Result<(), StoreError> {
-        for (handler, key) in keys {
-            sqlx::query("UPDATE ob_inbox SET duplicates = duplicates - 1 WHERE handler_id = ? AND business_key = ?")
-                .bind(handler.0)
-                .bind(key.as_bytes())
-                .execute(&mut self.lane.connection)
-                .await
-                .map_err(|error| store_error("inbox uncount", &error))?;
-        }
-        Ok(())
-    }
-
     async fn inbox_mark(&mut self, marks: &[InboxMark]) -> Result<(), StoreError> {
         let sql = concat!(
             "UPDATE ob_inbox SET state = ?, deployment_id = ?, attempts = ?, code = ?, result = ?, decided_at = ",
@@ -473,6 +461,11 @@ impl UnitOfWork for SqliteUnit<'_> {
             Err(_) => self.lane.clear().await?,
         }
         committed
+    }
+
+    /// Who waits here waits for the right to write, and not for a key.
+    async fn give_up(self: Box<Self>) -> Result<(), StoreError> {
+        self.rollback().await
     }
 
     async fn rollback(self: Box<Self>) -> Result<(), StoreError> {

@@ -78,7 +78,8 @@ pub(crate) static HEARTBEAT_S: Key<Integer<u16>> = Key {
 /// `[tenants.NAME.connections.NAME]`.
 pub(crate) static CONNECTION: Section = Section {
     path: "tenants.NAME.connections.NAME",
-    about: "A broker that sources take messages from. `ca_file`, `cert_file` and `key_file` are for `amqps` only.",
+    about: "A broker that sources take messages from ([RabbitMQ](../rabbitmq.md)). `ca_file`, `cert_file` and `key_file` are \
+            for `amqps` only.",
     keys: &[&CONNECTION_KIND, &CONNECTION_URL, &PASSWORD, &CA_FILE, &CERT_FILE, &KEY_FILE, &HEARTBEAT_S],
 };
 

@@ -73,7 +73,8 @@ pub(crate) static ENVELOPE: Nested = Nested {
 /// `[tenants.NAME.sources.NAME]`.
 pub(crate) static SOURCE: Section = Section {
     path: "tenants.NAME.sources.NAME",
-    about: "A queue, topic, endpoint or table that events come from.",
+    about: "A queue of RabbitMQ ([what is done with it](../rabbitmq.md)) or a table of the tenant's own database that events \
+            come from.",
     keys: &[
         &SOURCE_KIND,
         &SOURCE_CONNECTION,

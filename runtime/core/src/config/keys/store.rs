@@ -97,7 +97,8 @@ pub(crate) static DURABILITY: Key<OneOf<Durability>> = Key {
 /// `[tenants.NAME.store]`.
 pub(crate) static STORE_SECTION: Section = Section {
     path: "tenants.NAME.store",
-    about: "The tenant's own database. A key of another kind is refused, because it would do nothing.",
+    about: "The tenant's own database; on a server: [MySQL and MariaDB](../mysql.md). A key of another kind is refused, \
+            because it would do nothing.",
     keys: &[
         &STORE_KIND,
         &STORE_PATH,

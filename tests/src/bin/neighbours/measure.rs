@@ -1,0 +1,62 @@
+//! What was measured of the good handler.
+
+use std::collections::BTreeMap;
+
+/// Throughput and times from publish to decision.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Measured {
+    pub(crate) per_second: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+}
+
+impl Measured {
+    /// From order numbers with the time of their publishing, and lines `order:NUMBER:paid TIME` of their decision; times
+    /// are microseconds since 1970, of one machine's clock.
+    pub(crate) fn of(published: &[(u64, i64)], decided: &[String]) -> Self {
+        let decided: BTreeMap<&str, i64> = decided
+            .iter()
+            .filter_map(|line| line.split_once(' '))
+            .filter_map(|(key, at)| Some((key.split(':').nth(1)?, at.parse().ok()?)))
+            .collect();
+        let mut took_us: Vec<i64> = Vec::new();
+        let (mut first, mut last) = (i64::MAX, i64::MIN);
+        for (order, at) in published {
+            if let Some(done) = decided.get(order.to_string().as_str()) {
+                took_us.push(done - at);
+                (first, last) = (first.min(*at), last.max(*done));
+            }
+        }
+        took_us.sort_unstable();
+        let number = |us: i64| f64::from(i32::try_from(us / 100).unwrap_or(i32::MAX)) / 10.0;
+        let percentile = |hundredths: usize| {
+            let at = (took_us.len() * hundredths).div_ceil(100).saturating_sub(1);
+            took_us.get(at).map_or(f64::NAN, |us| number(*us))
+        };
+        let count = f64::from(u32::try_from(took_us.len()).unwrap_or(u32::MAX));
+        Self {
+            per_second: count / (number(last.saturating_sub(first)) / 1_000.0),
+            p50_ms: percentile(50),
+            p99_ms: percentile(99),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_and_throughput_are_of_what_was_decided() {
+        // Published every 10 ms, decided 1 to 100 ms later.
+        let published: Vec<(u64, i64)> = (1..=100).map(|n| (n, i64::try_from(n).unwrap() * 10_000)).collect();
+        let decided: Vec<String> = published
+            .iter()
+            .map(|(n, at)| format!("order:{n}:paid {}", at + i64::try_from(*n).unwrap() * 1_000))
+            .collect();
+        let Measured { per_second, p50_ms, p99_ms } = Measured::of(&published, &decided);
+        assert!((p50_ms - 50.0).abs() < 0.01 && (p99_ms - 99.0).abs() < 0.01, "{p50_ms} {p99_ms}");
+        // From 10 ms to 1,100 ms.
+        assert!((per_second - 100.0 / 1.09).abs() < 0.01, "{per_second}");
+    }
+}

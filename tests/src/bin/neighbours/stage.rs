@@ -1,0 +1,128 @@
+//! A database, a virtual host and a host of one measurement's own.
+
+#![expect(clippy::unwrap_used, reason = "what measures may stop where something is wrong")]
+
+use std::time::Duration;
+
+use oncebox_tests::{
+    host::{Host, Site},
+    patience::eventually,
+    services::{Kind as ServerKind, Server, Vhost},
+    tenant_database::TenantDatabase,
+};
+use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{
+    feed::{Kind, feed},
+    measure::Measured,
+    modules::Modules,
+};
+
+/// The queue that all three handlers take from.
+pub(crate) const QUEUE: &str = "orders";
+
+/// Accounts that the good handler writes to.
+pub(crate) const USERS: u64 = 1_000;
+
+/// How long what was published may take, beyond the time of publishing.
+const REST_MAX: Duration = Duration::from_mins(5);
+
+const KINDS: [Kind; 3] = [Kind::Good, Kind::Slow, Kind::Failing];
+
+pub(crate) struct Stage {
+    tenant: TenantDatabase,
+    vhost: Vhost,
+    site: Site,
+    host: Host,
+    runtime: Runtime,
+}
+
+impl Stage {
+    /// Makes all of it, and waits until the host is ready.
+    pub(crate) fn set(modules: &Modules) -> Self {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let tenant = TenantDatabase::create(ServerKind::Mysql);
+        for table in [
+            "CREATE TABLE points_account (user_id BIGINT UNSIGNED PRIMARY KEY, points BIGINT NOT NULL)",
+            "CREATE TABLE points_ledger (receipt_no VARCHAR(64) PRIMARY KEY, order_id BIGINT UNSIGNED NOT NULL,
+               user_id BIGINT UNSIGNED NOT NULL, points BIGINT NOT NULL)",
+        ] {
+            tenant.database.execute(table);
+        }
+        let accounts: Vec<String> = (0..USERS).map(|user| format!("({user}, 0)")).collect();
+        tenant.database.execute(&format!("INSERT INTO points_account VALUES {}", accounts.join(", ")));
+        runtime.block_on(tenant.ready(&["points_account", "points_ledger"])).unwrap();
+        let vhost = Vhost::create(&Server::rabbitmq());
+        vhost.declare_queue(QUEUE, &json!({ "x-queue-type": "quorum" }));
+        let site = Site::new(&config(&tenant.database.runtime_url(), &vhost.url()));
+        for (kind, module) in KINDS.iter().zip(&modules.0) {
+            site.deploy(module, &format!("shop/{}", kind.handler()));
+        }
+        let host = site.start().ready();
+        Self { tenant, vhost, site, host, runtime }
+    }
+
+    /// Publishes, waits until every good event is applied, and measures.
+    pub(crate) fn play(self, kinds: &[Kind], rate: f64, time: Duration) -> Measured {
+        let published = self.runtime.block_on(feed(&self.vhost.url(), kinds, rate, time));
+        let database = &self.tenant.database;
+        let applied = "SELECT COUNT(*) FROM ob_inbox AS i JOIN ob_handler AS h ON h.handler_id = i.handler_id
+            WHERE h.name = 'good' AND i.state = 0";
+        eventually("every good event is applied", REST_MAX, || {
+            let done = usize::try_from(database.number(applied)).ok() == Some(published.len());
+            done.then_some(()).or_else(|| {
+                oncebox_tests::patience::pass(Duration::from_millis(500));
+                None
+            })
+        });
+        println!("{}", self.site.ok(&["tally", "shop"]));
+        let decided = database.lines(
+            "SELECT CONCAT(business_key, ' ', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', decided_at))
+             FROM ob_inbox AS i JOIN ob_handler AS h ON h.handler_id = i.handler_id WHERE h.name = 'good'",
+        );
+        let measured = Measured::of(&published, &decided);
+        // Not stopped in order: neighbours that are slow would be waited for.
+        self.host.kill();
+        measured
+    }
+}
+
+fn config(database: &str, broker: &str) -> String {
+    let mut text = format!(
+        r#"[host]
+data_dir = "data"
+listen = "127.0.0.1:0"
+log = "json"
+
+[tenants.shop]
+tables = ["points_account", "points_ledger"]
+store = {{ kind = "mysql", url = "{database}" }}
+connections.broker = {{ kind = "rabbitmq", url = "{broker}" }}
+destinations.kept = {{ kind = "table" }}
+
+[tenants.shop.sources.orders]
+kind = "rabbitmq"
+connection = "broker"
+queue = "{QUEUE}"
+envelope = {{ format = "raw", event_type = "{{header:event-type}}", id = "{{amqp:message-id}}" }}
+
+[tenants.shop.handlers.good]
+config = {{ points_per_yuan = "1" }}
+destinations = {{ points-awarded = "kept" }}
+
+[tenants.shop.handlers.slow]
+limits = {{ run_time_ms_max = 30_000 }}
+
+[tenants.shop.handlers.failing]
+"#
+    );
+    for kind in KINDS {
+        text += &format!(
+            "\n[[tenants.shop.routes]]\nsource = \"orders\"\nevent_types = [\"{}\"]\nhandlers = [\"{}\"]\n",
+            kind.event_type(),
+            kind.handler()
+        );
+    }
+    text
+}
