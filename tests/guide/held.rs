@@ -76,8 +76,9 @@ impl Tables {
 /// A shop whose one handler asks for order or not, with three events of one customer: the first is dead, because there
 /// is no account.
 struct Shop {
-    tables: Tables,
+    // Ended before its tables and its queue are gone.
     _host: Host,
+    tables: Tables,
     _site: Site,
     _servers: Option<Servers>,
 }
