@@ -137,10 +137,10 @@ impl Bench {
     /// The server's number of the session that a unit runs on.
     pub(crate) async fn session_of(&self, unit: &mut dyn UnitOfWork) -> String {
         let answer = unit.query(&"SELECT CONNECTION_ID()".into(), &[], 1).await.unwrap();
-        match answer.rows[0][0] {
-            Value::Signed(id) => id.to_string(),
-            Value::Unsigned(id) => id.to_string(),
-            ref other => panic!("{other:?}"),
+        match answer.rows[0].as_slice() {
+            [Value::Signed(id)] => id.to_string(),
+            [Value::Unsigned(id)] => id.to_string(),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -219,10 +219,8 @@ impl Bench {
 
 /// A number without its sign's name: on a server our own numbers are unsigned.
 fn plain(value: Value) -> Value {
-    match value {
-        Value::Unsigned(number) => i64::try_from(number).map_or(Value::Unsigned(number), Value::Signed),
-        other => other,
-    }
+    let Value::Unsigned(number) = value else { return value };
+    i64::try_from(number).map_or(Value::Unsigned(number), Value::Signed)
 }
 
 pub(crate) fn token_of(byte: u8) -> LeaseToken {

@@ -206,6 +206,7 @@ cases! {
     MySql server_faults a_transaction_that_is_no_longer_the_one_begun_is_not_committed;
     MySql server_faults a_call_that_is_dropped_in_the_middle_does_not_disturb_the_next_one;
     MySql server_faults few_prepared_statements_and_small_packets_are_lived_with;
+    MySql server_tls a_server_is_trusted_as_far_as_its_tls_mode_says;
     MySql server_types a_column_of_every_type_comes_back_without_loss;
     MySql server_types a_value_of_every_type_arrives_as_it_was_bound;
     MySql server_types a_text_is_never_run_with_the_types_of_earlier_values;

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
+mod all_at_once;
 mod at_risk;
 mod frozen;
 mod kills;

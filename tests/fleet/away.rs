@@ -53,7 +53,7 @@ fn what_does_not_mend_itself_ends_the_start_of_a_host_that_serves_nobody() {
 
 #[test]
 fn one_tenants_database_that_is_away_does_not_stop_the_other_however_few_connections_there_are() {
-    let lines = Lines { host: "limits = { connections_max = 2 }", tenant: "slow_run_ms = 1000", ..Lines::default() };
+    let lines = Lines { host: "limits = { connections_max = 2 }", ..Lines::default() };
     let mut server = PrivateServer::mysql();
     let own = MysqlDatabase::create(&server.server);
     let stage = Stage::of(vec![("t", MysqlDatabase::create(&Server::mysql())), ("u", own)], lines);

@@ -21,6 +21,7 @@ fn sessions(stage: &Stage) -> usize {
 fn most_sessions_under_load(stage: &Stage, count: u32) -> usize {
     let (is_over, most) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
+        let _over = SetWhenDropped(&is_over);
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 most.fetch_max(sessions(stage), Ordering::Relaxed);
@@ -34,9 +35,17 @@ fn most_sessions_under_load(stage: &Stage, count: u32) -> usize {
             settled(database, LONG);
             applied_once(database, i64::from(count));
         }
-        is_over.store(true, Ordering::Relaxed);
     });
     most.into_inner()
+}
+
+/// Also when a check has failed: else the scope would wait for ever.
+struct SetWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]

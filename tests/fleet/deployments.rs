@@ -46,9 +46,10 @@ fn state(stage: &Stage, deployment: i64) -> i64 {
 
 #[track_caller]
 fn eventually_serves(host: &Host, deployment: i64) {
-    eventually(&format!("deployment {deployment} serves"), PATIENCE, || {
+    let id = deployment.to_string();
+    eventually(&format!("deployment {id} serves"), PATIENCE, || {
         let lines = host.logged("serves from now on");
-        lines.iter().any(|line| line["deployment"] == deployment.to_string()).then_some(())
+        lines.iter().any(|line| line["deployment"] == id).then_some(())
     });
 }
 

@@ -75,6 +75,9 @@ rabbitmq! {
     Quorum faults a_handler_that_is_not_served_any_more_pauses_the_consumer;
     Quorum order a_declared_queue_keeps_the_order_where_it_is_asked_for;
     Quorum order a_queue_that_somebody_made_is_looked_at;
+    Quorum order a_host_that_stops_lets_nothing_of_a_quorum_queue_pass_what_it_decides;
+    Classic order a_host_that_stops_lets_nothing_of_a_classic_queue_pass_what_it_decides;
+    Quorum order what_a_paused_host_has_not_decided_goes_first_to_the_next_one;
     Quorum order order_that_is_asked_for_later_is_looked_at_then;
     Quorum message properties_and_headers_come_through;
     Quorum message a_message_that_the_library_cannot_read_comes_through;

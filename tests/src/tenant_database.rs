@@ -1,5 +1,7 @@
 //! A tenant's database on MySQL or MariaDB, with exactly the rights that `docs/mysql.md` gives.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
 use std::{sync::Arc, time::Duration};
 
 use oncebox::store::{
@@ -171,7 +173,7 @@ const LANES: MysqlLanes = MysqlLanes { lanes: 4, slow_lanes: 2 };
 /// It is none.
 #[must_use]
 pub fn settings(url: &str) -> Mysql {
-    let ServerUrl { address, password, .. } = ServerUrl::parse(url, ServerKind::Mysql).expect("a URL of the tests");
+    let ServerUrl { address, password, .. } = ServerUrl::parse(url, ServerKind::Mysql).unwrap();
     Mysql {
         address,
         password: password.map(Secret::Plain),

@@ -60,6 +60,13 @@ impl Repo {
     pub(crate) fn cargo<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Command {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(&self.root).args(args);
+        // What cargo tells this program about its own package is no reason to build others anew: the build script of
+        // `ring` takes it for one, and all that uses TLS would be built twice, here and when somebody calls cargo himself.
+        let own =
+            |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_"].iter().any(|start| name.starts_with(start));
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(own)) {
+            command.env_remove(name);
+        }
         command
     }
 

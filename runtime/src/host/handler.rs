@@ -193,7 +193,7 @@ impl Handler {
         self.slow.load(Ordering::Relaxed) > 0
     }
 
-    /// Notes that a run left its batch.
+    /// Notes that a run has taken longer than a batch waits for one.
     pub fn was_slow(&self) {
         self.slow.store(QUICK_RUNS, Ordering::Relaxed);
     }

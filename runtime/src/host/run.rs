@@ -160,6 +160,10 @@ fn blocked(handler: &Handler) -> Failure {
     Failure::new(Class::Blocked, "handler-blocked", format!("handler `{}` is blocked: {reason}", handler.name))
 }
 
+fn is_slow(turns: u32, slow_run: Duration) -> bool {
+    u128::from(turns) >= slow_run.as_millis()
+}
+
 enum Finished {
     Over(Attempted),
     Left(Running),
@@ -169,9 +173,7 @@ async fn finish(lane: &LaneContext, handler: &Handler, mut running: Running) -> 
     let slow_run = lane.tenant.settings.slow_run;
     let outcome = if lane.is_slow {
         let outcome = running.run.as_mut().await;
-        if running.is_slow(slow_run) {
-            handler.was_slow();
-        } else {
+        if !running.is_slow(slow_run) {
             handler.was_quick();
         }
         outcome
@@ -179,32 +181,31 @@ async fn finish(lane: &LaneContext, handler: &Handler, mut running: Running) -> 
         // The run is only borrowed: when the time is over it goes on, and nothing of it is dropped.
         match tokio::time::timeout(slow_run * WAIT_FACTOR, running.unless_slow(slow_run)).await {
             Ok(Some(outcome)) => outcome,
-            Ok(None) => {
-                handler.was_slow();
-                return Finished::Left(running.go_on());
-            }
-            // It waits for a processor or an instance, and that may be the others' fault.
-            Err(_) => return Finished::Left(running.go_on()),
+            // Too long by the clock alone: it waits for a processor or an instance, and that may be the others' fault.
+            Ok(None) | Err(_) => return Finished::Left(running.go_on()),
         }
     };
     Finished::Over(Attempted { outcome, started_us: running.started_us, ended_us: clock::now_us() })
 }
 
 impl Running {
-    fn start(lane: &LaneContext, handler: &Handler, deployed: &Deployed, delivery: &Delivery) -> Self {
+    fn start(lane: &LaneContext, handler: &Arc<Handler>, deployed: &Deployed, delivery: &Delivery) -> Self {
         let attempt = attempt(lane, handler, deployed, delivery, None);
         let turns = Arc::new(AtomicU32::new(0));
         let (mut run, counted) = (Box::pin(deployed.module.run(attempt)), turns.clone());
+        let (handler, slow_run) = (handler.clone(), lane.tenant.settings.slow_run);
         let run = poll_fn(move |waker: &mut Waker<'_>| {
             let polled = run.as_mut().poll(waker);
-            counted.fetch_add(polled.is_pending().into(), Ordering::Relaxed);
+            if polled.is_pending() && is_slow(counted.fetch_add(1, Ordering::Relaxed) + 1, slow_run) {
+                handler.was_slow();
+            }
             polled
         });
         Self { run: Box::pin(run), turns, started_us: clock::now_us() }
     }
 
     fn is_slow(&self, slow_run: Duration) -> bool {
-        u128::from(self.turns.load(Ordering::Relaxed)) >= slow_run.as_millis()
+        is_slow(self.turns.load(Ordering::Relaxed), slow_run)
     }
 
     /// Runs until it is over, or slow.

@@ -145,8 +145,8 @@ codes! { StoreError {
         "the database server's settings, version or engines are such that a committed unit of work could be lost or undone"
         "mend what the message lists; docs/mysql.md says what is looked at and why"
     Denied "store-denied" Unsafe
-        "the database server does not let oncebox's user do what it must"
-        "grant what docs/mysql.md lists"
+        "the database server does not let oncebox's user in, or do what it must"
+        "see url and password of [store], and grant what docs/mysql.md lists"
     Catalogue "store-catalogue" Unsafe
         "the SQL gate cannot be shown triggers and foreign keys: the procedure ob_catalogue is missing or may not be used"
         "do what the message says: run `oncebox migrate`, or grant the right that it names"

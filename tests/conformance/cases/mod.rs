@@ -13,6 +13,7 @@ pub(crate) mod order;
 pub(crate) mod savepoints;
 pub(crate) mod server_faults;
 pub(crate) mod server_locks;
+pub(crate) mod server_tls;
 pub(crate) mod server_types;
 pub(crate) mod statements;
 pub(crate) mod stories;

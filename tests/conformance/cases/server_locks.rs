@@ -103,7 +103,7 @@ pub(crate) async fn a_key_that_is_given_back_deadlocks_nobody_who_waits_for_it(b
     let mut lane = bench.lane().await;
     for at in 0..TRIES {
         let key = format!("k-{at}");
-        let mut unit = holder(&bench, &mut lane, &key).await;
+        let unit = holder(&bench, &mut lane, &key).await;
         let waiters = vec![waiter(&bench, 2, &[&key]).await, waiter(&bench, 3, &[&key]).await];
         bench.tenant().waiting(2);
         unit.give_up().await.unwrap();

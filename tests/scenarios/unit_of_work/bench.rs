@@ -320,11 +320,14 @@ impl Bench {
 
 /// What is a whole number is one, whatever a server calls it.
 fn plain(value: Value) -> Value {
-    match value {
-        Value::Unsigned(number) => i64::try_from(number).map_or(Value::Unsigned(number), Value::Signed),
-        Value::Decimal(number) => number.parse().map_or(Value::Decimal(number), Value::Signed),
-        other => other,
+    let mut number = None;
+    if let Value::Unsigned(unsigned) = &value {
+        number = i64::try_from(*unsigned).ok();
     }
+    if let Value::Decimal(decimal) = &value {
+        number = decimal.parse().ok();
+    }
+    number.map_or(value, Value::Signed)
 }
 
 pub(crate) type SettleParts = (oncebox::store::LocalId, LeaseToken);

@@ -111,3 +111,18 @@ async fn a_unit_that_failed_keeps_nothing_locked() {
     let written = tokio::time::timeout(Duration::from_secs(5), bench.run("DELETE FROM ob_inbox WHERE state = 9"));
     assert_eq!(written.await, Ok(1));
 }
+
+/// A unit that decides nothing is committed all the same, so that others who wait for its keys go on.
+#[tokio::test]
+async fn a_unit_that_gives_up_leaves_no_duplicate_counted() {
+    let bench = Bench::new().await;
+    bench.unit(&[effect(deliver(&bench.plain, "a", 1))]).await;
+    let (body, parts) = bench.local(&[message("b", 1)], Duration::from_secs(60)).await.remove(0);
+    let origin = origin(body, Some(settle(parts, 1)), 0);
+    bench.run("UPDATE ob_local SET lease_token = zeroblob(16)").await;
+    let known = Item { delivery: deliver(&bench.plain, "a", 1), ran: Ran::Known };
+    let done = bench.unit(&[known, effect(shared(&bench.plain, &origin))]).await;
+    assert_eq!(done.fates, fates![Duplicate Lost]);
+    assert_eq!(bench.texts("SELECT duplicates FROM ob_inbox").await, ["1"]);
+    bench.balanced().await;
+}

@@ -3,7 +3,7 @@
 use oncebox_core::config::Declare;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, QUEUE, Settings};
+use crate::bench::{Bench, Held, Host, QUEUE, Settings, bodies, receipts};
 
 const ORDERED: fn(Declare) -> Settings = |declare| Settings { keeps_order: true, declare, ..Settings::default() };
 
@@ -69,4 +69,47 @@ pub(crate) async fn order_that_is_asked_for_later_is_looked_at_then(bench: Bench
     assert_eq!(bench.rabbit().admin.look(QUEUE).await, Some((0, 0)));
     host.keeps_order.send_replace(false);
     host.consumes().await;
+}
+
+/// Two hosts at a queue that keeps the order; the second one waits for its turn.
+async fn pair(bench: &Bench, kind: &str) -> (Host, Host, Vec<Held>) {
+    bench.vhost().delete_queue(QUEUE);
+    bench.vhost().declare_queue(QUEUE, &json!({ "x-queue-type": kind, "x-single-active-consumer": true }));
+    bench.send(&["a", "b", "c", "d"]).await;
+    let settings = Settings { prefetch: 2, ..ORDERED(Declare::Passive) };
+    let first = bench.host_with(&settings);
+    let held = first.take_all(2).await;
+    let second = bench.host_with(&settings);
+    second.consumes().await;
+    (first, second, held)
+}
+
+async fn stop(bench: &Bench, kind: &str) {
+    let (mut first, second, held) = pair(bench, kind).await;
+    first.stop.send_replace(true);
+    first.kept().await;
+    // The lanes still decide what they have.
+    second.takes_nothing().await;
+    first.settle(&receipts(&held[..1])).await;
+    second.takes_nothing().await;
+    first.close().await;
+    assert_eq!(bodies(&second.take_all(2).await), ["b", "c"]);
+}
+
+pub(crate) async fn a_host_that_stops_lets_nothing_of_a_quorum_queue_pass_what_it_decides(bench: Bench) {
+    stop(&bench, "quorum").await;
+}
+
+pub(crate) async fn a_host_that_stops_lets_nothing_of_a_classic_queue_pass_what_it_decides(bench: Bench) {
+    stop(&bench, "classic").await;
+}
+
+pub(crate) async fn what_a_paused_host_has_not_decided_goes_first_to_the_next_one(bench: Bench) {
+    let (first, second, held) = pair(&bench, "quorum").await;
+    first.settle(&receipts(&held[..1])).await;
+    first.served.send_replace(false);
+    assert_eq!(bodies(&second.take_all(2).await), ["b", "c"]);
+    // What the first one decides now is done twice by nobody: the second one finds it to be a duplicate.
+    first.settle(&receipts(&held[1..])).await;
+    assert_eq!(first.rabbitmq().counters().too_late, 1);
 }

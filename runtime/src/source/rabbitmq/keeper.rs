@@ -64,7 +64,7 @@ impl From<SourceError> for Interrupted {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Consume,
-    /// The consumer is cancelled; what is in memory stays.
+    /// Nothing more is to come. What is in memory stays, except where order is kept.
     Pause,
     /// A new channel, because the queue must be looked at once more.
     Reopen,
@@ -133,18 +133,13 @@ impl<'a> Keeper<'a> {
         let prefetch = channel.basic_qos(self.source.supply.prefetch, BasicQosOptions { global: false });
         self.answered("set the prefetch", prefetch.map(|set| set.map_err(|error| self.lost(&error)))).await?;
         let mut events = Box::pin(connection.events_listener());
-        let generation = self.source.open_line(connection, channel.clone());
+        let generation = self.source.open_line(connection, channel.clone(), sequence);
         let ended = self.consume(&channel, generation, sequence, &mut events).await;
         if let Err(Interrupted::Stopping) = ended {
             // The lanes go on deciding what they have: the channel stays open for their acks.
             return ended;
         }
-        if let Some((connection, channel)) = self.source.close_line() {
-            if channel.status().connected() {
-                let _ = tokio::time::timeout(LAST_ONES_MAX, channel.close(200, "OK".into())).await;
-            }
-            self.connection = Some(connection);
-        }
+        self.connection = tokio::time::timeout(LAST_ONES_MAX, self.source.close_line()).await.ok().flatten();
         ended
     }
 
@@ -165,26 +160,37 @@ impl<'a> Keeper<'a> {
                     return Err(SourceError::Cancelled { queue: self.queue_name() }.into());
                 }
                 (consumer, ended) = (None, Received::All);
+                self.source.consumed_by(None);
             }
             let wish = self.wish(sequence);
             match (wish, &consumer) {
                 (Wish::Consume, None) => {
                     consumer = Some(self.subscribe(channel).await?);
+                    self.source.consumed_by(consumer.clone());
                     cancelled_at = None;
                 }
                 (Wish::Stop, None) => return Err(Interrupted::Stopping),
-                (Wish::Reopen, None) => return Ok(()),
-                (Wish::Pause | Wish::Reopen | Wish::Stop, Some(active)) if cancelled_at.is_none() => {
+                // A cancelled consumer keeps its deliveries, and the queue goes on with the next consumer behind them
+                // (tried): where order is kept, the channel stays as it is until the lanes are done, or is closed.
+                (Wish::Stop, Some(_)) if sequence == Sequence::Kept => return Err(Interrupted::Stopping),
+                (Wish::Reopen, _) => return Ok(()),
+                (Wish::Pause, _) if sequence == Sequence::Kept => {
+                    self.say_paused("gives everything back");
+                    return Ok(());
+                }
+                (Wish::Pause | Wish::Stop, Some(active)) if cancelled_at.is_none() => {
                     // Polled once: the frame is queued. The stream ends when the broker has answered, after its last
                     // delivery.
                     let _ = channel.basic_cancel(active.tag(), BasicCancelOptions { nowait: false }).now_or_never();
                     cancelled_at = Some(clock::monotonic());
-                    self.say_paused(wish);
+                    if wish == Wish::Pause {
+                        self.say_paused("keeps what it has");
+                    }
                 }
                 (Wish::Stop, Some(_)) if cancelled_at.is_some_and(|at| at.elapsed() >= LAST_ONES_MAX) => {
                     return Err(Interrupted::Stopping);
                 }
-                (Wish::Consume | Wish::Reopen | Wish::Stop, Some(_)) | (Wish::Pause, _) => {}
+                (Wish::Consume | Wish::Stop, Some(_)) | (Wish::Pause, _) => {}
             }
             let due = self.source.settle_due().map(|ms| self.source.began + Duration::from_millis(ms));
             let last_ones = cancelled_at.filter(|_| wish == Wish::Stop).map(|at| at + LAST_ONES_MAX);
@@ -211,15 +217,11 @@ impl<'a> Keeper<'a> {
         Ok(consumer)
     }
 
-    fn say_paused(&self, wish: Wish) {
+    fn say_paused(&self, and: &str) {
         let Intake { tenant, name, .. } = &self.source.intake;
-        let why = match wish {
-            Wish::Pause if *self.conditions.served.borrow() => "the database has been away for cancel_after_ms",
-            Wish::Pause => "a handler is not served",
-            Wish::Reopen => "a handler asks for order now",
-            Wish::Consume | Wish::Stop => return,
-        };
-        tracing::info!(%tenant, source = %name, queue = %self.queue_name(), why, "receives nothing more; keeps what it has");
+        let served = *self.conditions.served.borrow();
+        let why = if served { "the database has been away for cancel_after_ms" } else { "a handler is not served" };
+        tracing::info!(%tenant, source = %name, queue = %self.queue_name(), why, and, "receives nothing more");
     }
 
     /// Takes up a delivery and those that are there behind it.

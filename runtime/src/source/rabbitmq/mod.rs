@@ -24,7 +24,7 @@ use std::{
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use lapin::{
-    Channel, Connection,
+    Channel, Connection, Consumer,
     options::{BasicAckOptions, BasicNackOptions},
 };
 use oncebox_core::{
@@ -113,10 +113,24 @@ struct Line {
     live: Option<Live>,
 }
 
+/// A channel with what belongs to it. When dropped, the channel is closed before its consumer can be cancelled: the
+/// next consumer of a queue that keeps the order would begin behind what this one has not decided.
 struct Live {
-    connection: Connection,
+    connection: Option<Connection>,
     channel: Channel,
+    /// Kept so that the library does not cancel it by itself.
+    consumer: Option<Consumer>,
+    /// Whether the queue's order must outlive the channel.
+    sequence: Sequence,
     hand: Hand,
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if self.channel.status().connected() {
+            let _ = self.channel.close(200, "OK".into()).now_or_never();
+        }
+    }
 }
 
 impl RabbitmqSource {
@@ -174,21 +188,30 @@ impl RabbitmqSource {
     }
 
     /// From now on deliveries come on this channel; the answer is its generation.
-    fn open_line(&self, connection: Connection, channel: Channel) -> u64 {
+    fn open_line(&self, connection: Connection, channel: Channel, sequence: Sequence) -> u64 {
         let mut line = self.line();
         line.generation += 1;
-        line.live = Some(Live { connection, channel, hand: Hand::new(self.supply.prefetch) });
+        let hand = Hand::new(self.supply.prefetch);
+        line.live = Some(Live { connection: Some(connection), channel, consumer: None, sequence, hand });
         self.counts.channels.fetch_add(1, Ordering::Relaxed);
         line.generation
     }
 
-    /// The channel is not used any more: what was not handed over is forgotten, what is decided is acked if it still can
-    /// be. The answer is what was opened.
-    fn close_line(&self) -> Option<(Connection, Channel)> {
+    /// Who consumes on the channel of now.
+    fn consumed_by(&self, consumer: Option<Consumer>) {
+        if let Some(live) = &mut self.line().live {
+            live.consumer = consumer;
+        }
+    }
+
+    /// The channel is not used any more: what is decided is acked, everything else goes back to the queue with the
+    /// channel's end. The answer is the connection.
+    async fn close_line(&self) -> Option<Connection> {
         let mut live = self.line().live.take()?;
         let settle = live.hand.settle(self.now_ms(), 0);
         self.ack(&live.channel, &settle);
-        Some((live.connection, live.channel))
+        let _ = live.channel.close(200, "OK".into()).await;
+        live.connection.take()
     }
 
     /// Acks what may be acked now, and says when there will be more.
@@ -247,13 +270,17 @@ impl RabbitmqSource {
 
     /// Acks what is decided and gives everything else back, in this order.
     async fn let_go(&self) {
-        let Some((connection, channel)) = self.release() else { return };
-        let _ = channel.close(200, "OK".into()).await;
-        let _ = connection.close(200, "OK".into()).await;
+        self.release();
+        if let Some(connection) = self.close_line().await {
+            let _ = connection.close(200, "OK".into()).await;
+        }
     }
 
-    fn release(&self) -> Option<(Connection, Channel)> {
-        let mut live = self.line().live.take()?;
+    /// Gives back what is undecided, uncounted. Where order is kept that would let later messages pass it (tried on
+    /// RabbitMQ 4.3): there the end of the channel gives back everything at once and in order, and counts a delivery.
+    fn release(&self) {
+        let mut line = self.line();
+        let Some(live) = line.live.as_mut().filter(|live| live.sequence == Sequence::Free) else { return };
         let settle = live.hand.settle(self.now_ms(), 0);
         self.ack(&live.channel, &settle);
         if let Some(tag) = live.hand.release() {
@@ -261,7 +288,6 @@ impl RabbitmqSource {
             let _ = live.channel.basic_nack(tag, all).now_or_never();
             self.counts.releases.fetch_add(1, Ordering::Relaxed);
         }
-        Some((live.connection, live.channel))
     }
 }
 

@@ -139,14 +139,15 @@ impl MysqlError {
             };
         }
         let message = error.to_string();
-        match error {
+        let is_unread = matches!(
+            error,
             sqlx::Error::Protocol(_)
-            | sqlx::Error::Decode(_)
-            | sqlx::Error::ColumnDecode { .. }
-            | sqlx::Error::TypeNotFound { .. } => Self::Answer { what, message },
-            // Not the server's word: whatever it is, this connection is not used again.
-            _ => Self::Connection { what, message },
-        }
+                | sqlx::Error::Decode(_)
+                | sqlx::Error::ColumnDecode { .. }
+                | sqlx::Error::TypeNotFound { .. }
+        );
+        // Not the server's word: whatever it is, this connection is not used again.
+        if is_unread { Self::Answer { what, message } } else { Self::Connection { what, message } }
     }
 
     /// The server's number, if it has spoken.
@@ -235,4 +236,101 @@ impl From<MysqlError> for StoreError {
 /// The server's error behind the driver's.
 pub(super) fn server_error(error: &sqlx::Error) -> Option<&MySqlDatabaseError> {
     error.as_database_error().and_then(|error| error.try_downcast_ref::<MySqlDatabaseError>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(number: u16, state: &str) -> MysqlError {
+        MysqlError::Server { what: "it", number, state: state.to_owned(), message: "words".to_owned() }
+    }
+
+    /// DESIGN chapter 7, written out once more by hand: numbers, SQLSTATE, and what a plugin's statement makes of them.
+    #[test]
+    fn each_number_is_what_the_design_says() {
+        use Class::{Blocked, Data, DuplicateKey, ForeignKey, Infrastructure};
+        type Line = (&'static [u16], &'static str, Class, Option<u32>, &'static str);
+        let table: &[Line] = &[
+            (&[1205, 3572, 3024, 1969], "HY000", Infrastructure, Some(1205), "lock-wait"),
+            (&[1213, 1020, 1412, 3101], "HY000", Infrastructure, Some(1213), "database-away"),
+            (
+                &[1040, 1114, 1290, 1461, 1792, 1836, 1053, 1927, 3169, 4031],
+                "HY000",
+                Infrastructure,
+                None,
+                "database-away",
+            ),
+            (&[1180, 1317, 1206, 1021, 1041, 1105, 1615, 1203, 1226], "HY000", Infrastructure, None, "database-away"),
+            (&[1062, 1022, 1169, 1586], "23000", DuplicateKey, Some(1062), "duplicate-key"),
+            (&[1452, 1216], "23000", ForeignKey, Some(1452), "foreign-key"),
+            (&[1451, 1217], "23000", ForeignKey, Some(1451), "foreign-key"),
+            (&[3819], "HY000", Data, Some(3819), "constraint"),
+            (&[4025], "23000", Data, Some(3819), "constraint"),
+            // On MySQL the number means something else.
+            (&[4025], "HY000", Data, Some(4025), "refused"),
+            (&[1644], "45000", Data, Some(1644), "refused"),
+            (&[9999], "22000", Data, Some(9999), "refused"),
+            (&[9999], "40001", Infrastructure, Some(1213), "database-away"),
+            (&[9999], "08S01", Infrastructure, None, "database-away"),
+            (&[9999], "42000", Blocked, Some(9999), "schema-changed"),
+            (&[9999], "", Data, Some(9999), "refused"),
+        ];
+        for (numbers, state, class, number, code) in table {
+            for own in *numbers {
+                let error = server(*own, state).of_statement();
+                assert_eq!((error.class, error.number, error.code), (*class, *number, *code), "{own} {state}");
+            }
+        }
+        // A manifest names these by the server's own number.
+        for (numbers, class, code) in [
+            (&[1054, 1146, 1142, 1064, 1305, 1370, 1143, 1044, 1136][..], Blocked, "schema-changed"),
+            (&[1406, 1118], Data, "too-long"),
+            (&[1264, 1690], Data, "out-of-range"),
+            (&[1048, 1364], Data, "null-refused"),
+            (&[1366, 1292, 1265, 3140, 3156], Data, "wrong-type"),
+        ] {
+            for own in numbers {
+                let error = server(*own, "HY000").of_statement();
+                assert_eq!((error.class, error.number, error.code), (class, Some(u32::from(*own)), code), "{own}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_of_our_own_statement_is_waited_for_done_again_or_a_bug() {
+        for (number, state, code) in [
+            (1040, "08004", "store-away"),
+            (1114, "HY000", "store-away"),
+            (1290, "HY000", "store-away"),
+            (1461, "42000", "store-away"),
+            (1213, "40001", "store-busy"),
+            (1205, "HY000", "store-busy"),
+            (1142, "42000", "store-denied"),
+            (1062, "23000", "store-statement"),
+            (1064, "42000", "store-statement"),
+            (1406, "22001", "store-statement"),
+        ] {
+            assert_eq!(StoreError::from(server(number, state)).code(), code, "{number}");
+        }
+        let what = "it";
+        let message = String::new;
+        assert!(StoreError::from(MysqlError::Connection { what, message: message() }).is_away());
+        assert!(StoreError::from(MysqlError::Answer { what, message: message() }).is_away());
+        assert!(StoreError::from(MysqlError::Gone { what, message: message() }).is_busy());
+        assert_eq!(StoreError::from(MysqlError::TooLarge { what, bytes: 2, max: 1 }).code(), "store-statement");
+    }
+
+    #[test]
+    fn only_what_leaves_the_connection_in_doubt_ends_it() {
+        for number in [1040, 1053, 1153, 1290, 1317, 1792, 1836, 1927, 3169, 4031, 1180] {
+            assert!(server(number, "HY000").ends_connection(), "{number}");
+        }
+        for number in [1062, 1205, 1213, 1305, 1406, 1461, 1114, 1054] {
+            assert!(!server(number, "HY000").ends_connection(), "{number}");
+        }
+        assert!(MysqlError::Connection { what: "it", message: String::new() }.ends_connection());
+        assert!(MysqlError::Answer { what: "it", message: String::new() }.ends_connection());
+        assert!(!MysqlError::TooLarge { what: "it", bytes: 2, max: 1 }.ends_connection());
+    }
 }

@@ -128,7 +128,7 @@ fn headers_bytes(row: &NewHeld) -> usize {
 }
 
 async fn read(session: &mut Session, rows: &[NewHeld]) -> Result<HashMap<HeldIdentity, Known>, StoreError> {
-    let bind = |args: &mut Args, row: &NewHeld| args.add(&row.identity.as_bytes()[..]);
+    let bind = |args: &mut Args, row: &NewHeld| args.add(row.identity.as_bytes());
     let found = session.read_keys("held insert", &READ, rows, bind).await?;
     let mut known = HashMap::with_capacity(found.len());
     for row in &found {
@@ -151,7 +151,7 @@ fn begins_anew(known: u8, new: HeldState) -> bool {
 }
 
 fn bind_new(args: &mut Args, row: &NewHeld) {
-    args.add(&row.identity.as_bytes()[..]);
+    args.add(row.identity.as_bytes());
     args.add(row.handler.0);
     args.add(row.state.number());
     args.add(row.key.as_ref().map(BusinessKey::as_bytes));
@@ -161,7 +161,7 @@ fn bind_new(args: &mut Args, row: &NewHeld) {
     args.add(row.class.number());
     args.add(row.code.as_str());
     args.add(row.message.as_str());
-    args.add(row.fingerprint.as_ref().map(|fingerprint| &fingerprint.as_bytes()[..]));
+    args.add(row.fingerprint.as_ref().map(|fingerprint| fingerprint.as_bytes()));
     args.add(row.rule.map(|rule| rule.0));
     args.add(row.deployment.map(|deployment| deployment.0));
     args.add(&*row.source);
@@ -242,7 +242,7 @@ pub(super) async fn mark(session: &mut Session, marks: &[HeldMark]) -> Result<()
                 |args| bind_mark(args, first),
                 |args, mark: &&HeldMark| {
                     args.add(mark.held.0);
-                    args.add(&mark.token.as_bytes()[..]);
+                    args.add(mark.token.as_bytes());
                 },
             )
             .await?;
@@ -309,7 +309,7 @@ pub(super) async fn attempt_insert(session: &mut Session, rows: &[NewAttempt]) -
             args.add(row.held.0);
             args.add(row.generation);
             args.add(*number);
-            args.add(&row.boot.as_bytes()[..]);
+            args.add(row.boot.as_bytes());
             args.add(row.deployment.map(|deployment| deployment.0));
             args.add(datetime(row.started_us));
             args.add(datetime(row.ended_us));

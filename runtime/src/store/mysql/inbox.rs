@@ -102,9 +102,9 @@ pub(super) async fn insert(
             .write_chunk("inbox insert", &INSERT, chunk, |args, new: &NewInbox| {
                 args.add(new.handler.0);
                 args.add(new.key.as_bytes());
-                args.add(&new.fingerprint.as_bytes()[..]);
+                args.add(new.fingerprint.as_bytes());
                 args.add(new.rule.0);
-                args.add(&token.as_bytes()[..]);
+                args.add(token.as_bytes());
                 args.add(new.deployment.0);
                 args.add(new.event_id.as_str());
                 args.add(&*new.source);

@@ -15,10 +15,13 @@ use super::{
     checks::{self, Facts},
     columns::Columns,
     errors::MysqlError,
-    server::{Flavour, Server, secret},
+    server::{Flavour, Server},
     session::Session,
 };
-use crate::store::{Migrated, StoreError};
+use crate::{
+    access::secret,
+    store::{Migrated, StoreError},
+};
 
 /// Migrations in order; the n-th brings the tables to number n (from 1), kept in `ob_meta` under `schema`.
 const MIGRATIONS: [&str; 1] = [include_str!("../../../../migrations/mysql/0001_base.sql")];
@@ -95,7 +98,7 @@ fn access(settings: &config::Mysql) -> Result<config::Mysql, StoreError> {
     let wait = config::Mysql { lock_wait: TABLE_WAIT, ..settings.clone() };
     let Some(migrate_url) = &settings.migrate_url else { return Ok(wait) };
     let unusable = |why: String| StoreError::Away { message: format!("cannot use migrate_url: {why}") };
-    let Hidden(url) = secret(migrate_url).map_err(unusable)?;
+    let Hidden(url) = secret(migrate_url).map_err(|error| unusable(error.to_string()))?;
     let url = ServerUrl::parse(&url, config::Server::Mysql)
         .map_err(|error| unusable(format!("it {error}; {}", error.help(config::Server::Mysql))))?;
     if url.address.space != settings.address.space {

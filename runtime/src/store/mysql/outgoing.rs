@@ -127,7 +127,7 @@ pub(super) async fn tally_add(
             counts,
             |_| 0,
             |args, (handler, verdict, n): &(HandlerId, Verdict, u64)| {
-                args.add(&boot.as_bytes()[..]);
+                args.add(boot.as_bytes());
                 args.add(lane);
                 args.add(handler.0);
                 args.add(verdict.number());

@@ -10,11 +10,8 @@ use sqlx::{
 };
 use tokio::sync::Mutex;
 
-use super::{
-    columns,
-    errors::{MysqlError, server_error},
-};
-use crate::store::StoreError;
+use super::{columns, errors::server_error};
+use crate::{access::secret, store::StoreError};
 
 /// What every session with one tenant's database is opened with.
 #[derive(Debug)]
@@ -166,7 +163,7 @@ impl Server {
             .set_names(false)
             .disable_statement_logging();
         if let Some(password) = &self.password {
-            let Hidden(password) = secret(password).map_err(|message| self.away(&message))?;
+            let Hidden(password) = secret(password).map_err(|error| self.away(&error.to_string()))?;
             options = options.password(&password);
         }
         if let Some(file) = &self.tls.ca_file {
@@ -220,26 +217,8 @@ async fn greet(connection: &mut MySqlConnection, settings: &str) -> Result<Facts
 
 /// What the server or the driver says of a connection that does not come about.
 fn words(error: &sqlx::Error) -> String {
-    match MysqlError::of("connect", error) {
-        MysqlError::Server { number, message, .. } => format!("{message} (error {number})"),
-        _ => error.to_string(),
-    }
-}
-
-/// Reads a secret now, so that a changed one is taken with the next connection.
-pub(super) fn secret(secret: &Secret) -> Result<Hidden, String> {
-    match secret {
-        Secret::Plain(text) => Ok(text.clone()),
-        Secret::Env(name) => {
-            std::env::var(name).map(Hidden).map_err(|_| format!("the environment has no text `{name}` (password)"))
-        }
-        Secret::File(path) => match std::fs::read_to_string(path) {
-            Ok(text) => {
-                Ok(Hidden(text.strip_suffix('\n').map_or(&*text, |t| t.strip_suffix('\r').unwrap_or(t)).into()))
-            }
-            Err(error) => Err(format!("cannot read {} (password): {error}", path.display())),
-        },
-    }
+    server_error(error)
+        .map_or_else(|| error.to_string(), |server| format!("{} (error {})", server.message(), server.number()))
 }
 
 #[cfg(test)]

@@ -90,9 +90,8 @@ impl Session {
     /// Opens a session with the host's settings; the password is read anew. A server that does not let in the user whom
     /// it knew before is waited for, as one that is away: his password is being changed.
     pub(super) async fn open(server: &Arc<Server>) -> Result<Self, StoreError> {
-        Self::first(server).await.map_err(|error| match error {
-            StoreError::Denied { message } => StoreError::Away { message },
-            other => other,
+        Self::first(server).await.map_err(|error| {
+            if let StoreError::Denied { message } = error { StoreError::Away { message } } else { error }
         })
     }
 

@@ -19,7 +19,8 @@ pub(crate) static SLOW_LANES: Key<Integer<u16>> = Key {
 pub(crate) static SLOW_RUN_MS: Key<Integer<u64>> = Key {
     name: "slow_run_ms",
     shape: Integer { min: 1, max: 60_000, default: 20 },
-    means: "milliseconds after which a run leaves its batch and finishes in a slow lane",
+    means: "milliseconds of processor time, or ten times as many by the clock, after which a run leaves its batch and \
+            finishes in a slow lane",
 };
 pub(crate) static UNIT_TIME_MS_MAX: Key<Integer<u64>> = Key {
     name: "unit_time_ms_max",
