@@ -5,7 +5,7 @@ use std::{
     future::poll_fn,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
     task::{Context as Waker, Poll},
@@ -13,6 +13,7 @@ use std::{
 };
 
 use oncebox_core::failure::{Class, Failure};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::{
     delivery::{Delivery, Target},
@@ -131,7 +132,10 @@ pub(super) async fn run(lane: &LaneContext, batch: Vec<LookedUp>) -> Vec<Item> {
             }
             (Ok(_), None, Target::Handler(handler, deployed)) => {
                 let handler = handler.clone();
-                let running = running.unwrap_or_else(|| Running::start(lane, &handler, deployed, &delivery));
+                let running = running.unwrap_or_else(|| {
+                    let running = Running::start(lane, &handler, deployed, &delivery);
+                    if lane.is_slow { running.go_on() } else { running }
+                });
                 match finish(lane, &handler, running).await {
                     Finished::Over(attempted) => Ran::Over(attempted),
                     Finished::Left(running) => {
@@ -220,7 +224,7 @@ impl Running {
 
     /// Lets the run go on by itself: its time must not pass while it waits for a slow lane.
     fn go_on(self) -> Self {
-        let run = tokio::spawn(self.run);
+        let run = slow_runs().spawn(self.run);
         let run = async {
             run.await.unwrap_or_else(|error| {
                 Outcome::Failed(Failure::new(Class::Infrastructure, "run-broke", format!("the run broke: {error}")))
@@ -228,6 +232,17 @@ impl Running {
         };
         Self { run: Box::pin(run), ..self }
     }
+}
+
+/// Where slow runs go on: on threads of their own, so that the lanes' many short steps never queue behind a loop. The
+/// operating system shares the processors out between them.
+fn slow_runs() -> Handle {
+    static OWN: OnceLock<Option<Runtime>> = OnceLock::new();
+    let own = OWN.get_or_init(|| {
+        let made = Builder::new_multi_thread().worker_threads(2).thread_name("slow-run").enable_all().build();
+        made.inspect_err(|error| tracing::warn!(%error, "slow runs have no threads of their own")).ok()
+    });
+    own.as_ref().map_or_else(Handle::current, |own| own.handle().clone())
 }
 
 /// All that a run may see.

@@ -78,6 +78,11 @@ fn report(alone: &Measured, beside: &Measured) -> ExitCode {
     for (name, alone, beside, ratio) in rows {
         println!("{name:<10} {alone:>10.1} {beside:>10.1} {ratio:>10.2}");
     }
+    for (measured, name) in [(alone, "alone"), (beside, "beside")] {
+        if measured.left > 0 {
+            println!("{name}: {} events were still not applied at the end, and count as applied then", measured.left);
+        }
+    }
     let worst = rows.iter().map(|row| row.3).fold(0.0, f64::max);
     if worst <= RATIO_MAX {
         return ExitCode::SUCCESS;

@@ -8,12 +8,14 @@ pub(crate) struct Measured {
     pub(crate) per_second: f64,
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
+    /// Events that were not applied by the end of the measurement; they count as applied then.
+    pub(crate) left: usize,
 }
 
 impl Measured {
     /// From order numbers with the time of their publishing, and lines `order:NUMBER:paid TIME` of their decision; times
-    /// are microseconds since 1970, of one machine's clock.
-    pub(crate) fn of(published: &[(u64, i64)], decided: &[String]) -> Self {
+    /// are microseconds since 1970, of one machine's clock, and so is the end of the measurement.
+    pub(crate) fn of(published: &[(u64, i64)], decided: &[String], end_us: i64) -> Self {
         let decided: BTreeMap<&str, i64> = decided
             .iter()
             .filter_map(|line| line.split_once(' '))
@@ -22,10 +24,9 @@ impl Measured {
         let mut took_us: Vec<i64> = Vec::new();
         let (mut first, mut last) = (i64::MAX, i64::MIN);
         for (order, at) in published {
-            if let Some(done) = decided.get(order.to_string().as_str()) {
-                took_us.push(done - at);
-                (first, last) = (first.min(*at), last.max(*done));
-            }
+            let done = decided.get(order.to_string().as_str()).copied().unwrap_or(end_us);
+            took_us.push(done - at);
+            (first, last) = (first.min(*at), last.max(done));
         }
         took_us.sort_unstable();
         let number = |us: i64| f64::from(i32::try_from(us / 100).unwrap_or(i32::MAX)) / 10.0;
@@ -38,6 +39,7 @@ impl Measured {
             per_second: count / (number(last.saturating_sub(first)) / 1_000.0),
             p50_ms: percentile(50),
             p99_ms: percentile(99),
+            left: published.len().saturating_sub(decided.len()),
         }
     }
 }
@@ -54,9 +56,17 @@ mod tests {
             .iter()
             .map(|(n, at)| format!("order:{n}:paid {}", at + i64::try_from(*n).unwrap() * 1_000))
             .collect();
-        let Measured { per_second, p50_ms, p99_ms } = Measured::of(&published, &decided);
+        let Measured { per_second, p50_ms, p99_ms, left } = Measured::of(&published, &decided, 0);
+        assert_eq!(left, 0);
         assert!((p50_ms - 50.0).abs() < 0.01 && (p99_ms - 99.0).abs() < 0.01, "{p50_ms} {p99_ms}");
         // From 10 ms to 1,100 ms.
         assert!((per_second - 100.0 / 1.09).abs() < 0.01, "{per_second}");
+    }
+
+    #[test]
+    fn what_is_not_decided_counts_as_decided_at_the_end() {
+        let published = [(1, 0), (2, 0)];
+        let measured = Measured::of(&published, &["order:1:paid 1000".to_owned()], 2_000_000);
+        assert_eq!((measured.left, measured.p99_ms, measured.per_second), (1, 2_000.0, 1.0));
     }
 }
