@@ -109,7 +109,7 @@ fn a_host_is_ready_when_it_consumes_and_gives_back_what_it_has_not_decided() {
         let (status, text) = host.get("/readyz");
         (status == 503 && text.contains("tenant t: source in")).then_some(text).filter(|text| text.contains("entries"))
     });
-    assert!(reason.contains("rabbitmqadmin declare queue name=entries"), "{reason}");
+    assert!(reason.contains("queues declare --name entries"), "{reason}");
     assert_eq!(host.get("/livez").0, 200);
     vhost.declare_queue(QUEUE, &json!({ "x-queue-type": "quorum" }));
     let host = host.ready();
