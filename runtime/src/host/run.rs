@@ -234,12 +234,13 @@ impl Running {
     }
 }
 
-/// Where slow runs go on: on threads of their own, so that the lanes' many short steps never queue behind a loop. The
-/// operating system shares the processors out between them.
+/// Where slow runs go on: on threads of their own, half as many as there are processors, so that however many loop, the
+/// lanes' many short steps find one that is free.
 fn slow_runs() -> Handle {
     static OWN: OnceLock<Option<Runtime>> = OnceLock::new();
     let own = OWN.get_or_init(|| {
-        let made = Builder::new_multi_thread().worker_threads(2).thread_name("slow-run").enable_all().build();
+        let threads = std::thread::available_parallelism().map_or(1, |processors| processors.get().div_ceil(2));
+        let made = Builder::new_multi_thread().worker_threads(threads).thread_name("slow-run").enable_all().build();
         made.inspect_err(|error| tracing::warn!(%error, "slow runs have no threads of their own")).ok()
     });
     own.as_ref().map_or_else(Handle::current, |own| own.handle().clone())
