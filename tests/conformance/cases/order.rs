@@ -117,8 +117,8 @@ pub(crate) async fn two_units_of_one_line_come_one_after_the_other(bench: Bench)
         unit.commit().await.unwrap();
         rows
     });
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    assert!(!second.is_finished(), "it waits for the one before it");
+    // It waits for the one before it, as the server sees it.
+    bench.tenant().waiting_soon(1).await;
     first.held_insert(&[held(&bench, 1, HeldState::Parked, Some(1), "a", 0)]).await.unwrap();
     first.order_mark(&[row(&bench, "a", 1, 1, None)]).await.unwrap();
     first.commit().await.unwrap();
