@@ -1,6 +1,6 @@
 //! A database of a test's own, and the store on it.
 
-use std::{ops::Deref, sync::Arc};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use oncebox::store::{
     Deployment, DeploymentOffer, HandlerId, Migrated, Store, StoreError, Use,
@@ -14,6 +14,7 @@ use oncebox_core::{
     rule::Rule,
 };
 use oncebox_tests::{
+    patience::PATIENCE,
     services::{Kind, MysqlDatabase, Server},
     tenant_database::{TenantDatabase, settings},
 };
@@ -75,6 +76,15 @@ impl Bench {
     /// What root is answered.
     pub(crate) async fn as_root(&self, sql: &str) -> Result<Vec<String>, String> {
         answered(&self.database.root_url(), sql).await
+    }
+
+    /// Waits until a count is more than none.
+    pub(crate) async fn becomes(&self, count: &str) {
+        let began = oncebox::clock::monotonic();
+        while self.database.number(count) == 0 {
+            assert!(began.elapsed() < PATIENCE, "still none: {count}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     /// The store as a host opens it, as the host's own user.
