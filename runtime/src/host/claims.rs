@@ -13,7 +13,7 @@ use oncebox_core::{
     ids::LeaseToken,
     retry::Counted,
 };
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::{
     delivery::{Claim, Delivery, Target},
@@ -28,75 +28,122 @@ use crate::{
 
 /// The longest time between two looks.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// The time until the next look when something was due: more may be, than was claimed or than the lanes have room for.
-const LOOK_SOON: Duration = Duration::from_millis(20);
+/// The time until the next look when something was parked or claimed. A look that claims costs two commits, and what is
+/// parked can wait: what comes due within a tenth of a second shares them.
+const LOOK_SOON: Duration = Duration::from_millis(100);
 /// From the first time that a handler is served here until its first claim: what its source's broker would drop soon is
 /// put aside before anything else is decided, or a host that is killed again and again never comes to it.
 const FIRST_CLAIM: Duration = Duration::from_secs(2);
 /// Rows of a slow handler that are claimed at once: its runs must be over before their lease is.
 const SLOW_CLAIMS_MAX: usize = 8;
 
+/// What calls for a look before its time.
+#[derive(Default)]
+pub struct Calls {
+    /// Something was parked: it may come due before the next look.
+    pub parked: Notify,
+    /// Something is due from now on.
+    pub due: Notify,
+    /// A unit of claims is over: the lanes have room for others.
+    pub room: Notify,
+}
+
+impl Calls {
+    /// After a unit of work: what it has done to what is parked.
+    pub(super) fn after(&self, has_parked: bool, has_due: bool, were_claims: bool) {
+        for (call, is_due) in [(&self.parked, has_parked), (&self.due, has_due), (&self.room, were_claims)] {
+            if is_due {
+                call.notify_one();
+            }
+        }
+    }
+}
+
 /// Claims what is due, for every handler that is served, until the host stops.
 pub(super) async fn claims(tenant: Arc<Tenant>, mut stopping: watch::Receiver<bool>) {
     let mut served = HashMap::new();
     while !*stopping.borrow() {
-        let wait = look(&tenant, &mut served).await.unwrap_or_else(|error| {
+        let looked = look(&tenant, &mut served).await.unwrap_or_else(|error| {
             tracing::warn!(tenant = %tenant.name, %error, "cannot claim parked events");
-            LOOK_AGAIN
+            Looked::default()
         });
+        let parked = async {
+            tokio::time::sleep(LOOK_SOON).await;
+            tenant.calls.parked.notified().await;
+        };
         tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            () = tenant.parked.notified() => {}
+            () = tokio::time::sleep(looked.wait) => {}
+            () = parked => {}
+            () = tenant.calls.due.notified() => {}
+            () = tenant.calls.room.notified(), if looked.wants_room => {}
             _ = stopping.wait_for(|stopping| *stopping) => return,
         }
     }
 }
 
-/// One look: one question tells what is due where, and only that is claimed. The answer is the time until the next.
-async fn look(tenant: &Tenant, served: &mut HashMap<HandlerId, Instant>) -> Result<Duration, StoreError> {
+/// What a look has come to.
+struct Looked {
+    /// The time until the next.
+    wait: Duration,
+    /// More was due than the lanes had room for.
+    wants_room: bool,
+}
+
+impl Default for Looked {
+    fn default() -> Self {
+        Self { wait: LOOK_AGAIN, wants_room: false }
+    }
+}
+
+/// One look: one question tells what is due where, and only that is claimed.
+async fn look(tenant: &Tenant, served: &mut HashMap<HandlerId, Instant>) -> Result<Looked, StoreError> {
+    let mut looked = Looked::default();
     if tenant.sources.iter().any(|source| source.has_at_risk()) {
-        return Ok(LOOK_SOON);
+        return Ok(Looked { wait: LOOK_SOON, ..looked });
     }
     let due = tenant.store.held_due().await?;
     if due.is_empty() {
-        return Ok(LOOK_AGAIN);
+        return Ok(looked);
     }
     let now = tenant.store.now_us().await?;
-    let mut wait = LOOK_AGAIN;
     for (id, due_us) in due {
         // A handler that nobody serves here, or that is not configured any more, is looked at again in a second.
         let Some(handler) = tenant.handlers.values().find(|handler| handler.id == id) else { continue };
         let Some(deployed) = handler.current() else { continue };
         let since = served.entry(id).or_insert_with(clock::monotonic);
         if since.elapsed() < FIRST_CLAIM {
-            wait = wait.min(FIRST_CLAIM);
+            looked.wait = looked.wait.min(FIRST_CLAIM);
             continue;
         }
         // What is parked waits until somebody has mended what blocks it.
         if handler.blocked().is_some() {
             continue;
         }
-        if due_us <= now {
-            claim(tenant, handler, &deployed).await?;
+        if due_us <= now && !claim(tenant, handler, &deployed).await? {
+            looked.wants_room = true;
+            continue;
         }
         let later = Duration::from_micros(u64::try_from(due_us.saturating_sub(now)).unwrap_or(0));
-        wait = wait.min(later.max(LOOK_SOON));
+        looked.wait = looked.wait.min(later.max(LOOK_SOON));
     }
-    Ok(wait)
+    Ok(looked)
 }
 
-/// Claims as many rows of a handler as the lanes have room for.
-async fn claim(tenant: &Tenant, handler: &Arc<Handler>, deployed: &Arc<Deployed>) -> Result<(), StoreError> {
+/// Claims as many rows of a handler as the lanes have room for; false: more may be due than that. For a few it is not
+/// worth a commit of its own while others of the handler are under way.
+async fn claim(tenant: &Tenant, handler: &Arc<Handler>, deployed: &Arc<Deployed>) -> Result<bool, StoreError> {
     let max = if handler.is_slow() { SLOW_CLAIMS_MAX } else { tenant.settings.batch_max };
     let room = max.saturating_sub(tenant.waiting(handler.id));
-    if room == 0 {
-        return Ok(());
+    if room < max.div_ceil(2) {
+        return Ok(false);
     }
     let token = LeaseToken(rand::random());
-    for row in tenant.store.held_claim(handler.id, room, token, tenant.lease_time).await? {
+    let rows = tenant.store.held_claim(handler.id, room, token, tenant.lease_time).await?;
+    let is_all = rows.len() < room;
+    for row in rows {
         tenant.spread(delivery(tenant, handler, deployed, row, token));
     }
-    Ok(())
+    Ok(is_all)
 }
 
 /// A parked row is what it was when it was parked: key, fingerprint and time are the recorded ones.

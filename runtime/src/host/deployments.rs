@@ -313,7 +313,7 @@ impl Deployments {
         self.tenant.store.handler_block(handler.id, None).await?;
         if handler.block(None) {
             tracing::info!(tenant = %self.tenant.name, handler = %handler.name, "is no longer blocked");
-            self.tenant.parked.notify_one();
+            self.tenant.calls.due.notify_one();
         }
         self.tenant.health.mended(&self.blocked(handler));
         Ok(())

@@ -247,12 +247,15 @@ impl Marks {
         });
     }
 
-    /// Whether something is parked, or was made due.
-    pub(super) fn has_due(&self) -> bool {
+    /// Whether something is parked.
+    pub(super) fn has_parked(&self) -> bool {
         let parked = |state: HeldState| state == HeldState::Parked;
+        self.held.iter().any(|(row, _)| parked(row.state)) || self.claims.iter().any(|(mark, _)| parked(mark.state))
+    }
+
+    /// Whether something that was parked was made due.
+    pub(super) fn has_due(&self) -> bool {
         self.order.has_due()
-            || self.held.iter().any(|(row, _)| parked(row.state))
-            || self.claims.iter().any(|(mark, _)| parked(mark.state))
     }
 
     /// Writes it all: outgoing events, marks, held rows, attempts, the books.

@@ -38,14 +38,11 @@ use std::{
 };
 
 use oncebox_core::{config, ids::BootId};
-use tokio::{
-    net::TcpListener,
-    sync::{Notify, watch},
-    task::JoinSet,
-};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 pub use self::{
     away::DatabaseAway,
+    claims::Calls,
     connections::{Connections, Place},
     delivery::{Claim, Delivery, Kind, Target},
     handler::{BoundDestination, Deployed, Handler, ReadyQuery, ReadyStatement},
@@ -231,7 +228,7 @@ impl Host {
             slow_lanes: queues(count.slow_lanes),
             lines,
             boot: self.boot,
-            parked: Notify::new(),
+            calls: Calls::default(),
             sources,
             database_away,
             health: self.health.clone(),

@@ -143,6 +143,7 @@ async fn look_up(lane: &LaneContext, link: &mut Link, batch: Vec<Work>) -> Optio
 async fn settle(lane: &LaneContext, items: Vec<Item>, done: Done) {
     let tenant = &lane.tenant;
     tenant.metrics.unit(&tenant.name, &done);
+    let claims = items.iter().any(|item| item.delivery.claim.is_some());
     let mut decided: HashMap<Receipt, (Arc<Origin>, usize)> = HashMap::new();
     let mut again = Vec::new();
     for (mut item, fate) in items.into_iter().zip(done.fates) {
@@ -165,9 +166,7 @@ async fn settle(lane: &LaneContext, items: Vec<Item>, done: Done) {
         }
     }
     lane.queue.put_back(again);
-    if done.has_due {
-        tenant.parked.notify_one();
-    }
+    tenant.calls.after(done.has_parked, done.has_due, claims);
     let mut left: HashMap<Arc<str>, Vec<Receipt>> = HashMap::new();
     for (receipt, (origin, n)) in decided {
         let in_unit = receipt.local().is_some_and(|(id, _)| done.settled.contains(&id));

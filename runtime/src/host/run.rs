@@ -234,16 +234,32 @@ impl Running {
     }
 }
 
-/// Where slow runs go on: on threads of their own, half as many as there are processors, so that however many loop, the
-/// lanes' many short steps find one that is free.
+/// Where slow runs go on: on threads of their own, half as many as there are processors, and of a lower priority, so that
+/// however many loop, the lanes' many short steps find a processor at once. On an idle machine they lose nothing by it.
 fn slow_runs() -> Handle {
     static OWN: OnceLock<Option<Runtime>> = OnceLock::new();
     let own = OWN.get_or_init(|| {
         let threads = std::thread::available_parallelism().map_or(1, |processors| processors.get().div_ceil(2));
-        let made = Builder::new_multi_thread().worker_threads(threads).thread_name("slow-run").enable_all().build();
-        made.inspect_err(|error| tracing::warn!(%error, "slow runs have no threads of their own")).ok()
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(threads).thread_name("slow-run").on_thread_start(give_way).enable_all();
+        builder.build().inspect_err(|error| tracing::warn!(%error, "slow runs have no threads of their own")).ok()
     });
     own.as_ref().map_or_else(Handle::current, |own| own.handle().clone())
+}
+
+/// Lowers this thread's priority to nice 11: a tenth of another thread's share where both want a processor. Elsewhere
+/// than on Linux the call would be for the whole process.
+fn give_way() {
+    #[cfg(target_os = "linux")]
+    {
+        use thread_priority::{ThreadPriority, ThreadPriorityValue, set_current_thread_priority};
+        let lowered = ThreadPriorityValue::try_from(20).and_then(|of_99| {
+            set_current_thread_priority(ThreadPriority::Crossplatform(of_99)).map_err(|e| e.to_string())
+        });
+        if let Err(error) = lowered {
+            tracing::debug!(error, "slow runs keep the priority of the others");
+        }
+    }
 }
 
 /// All that a run may see.

@@ -12,10 +12,10 @@ use oncebox_core::{
     identify::Limits,
     ids::BootId,
 };
-use tokio::sync::Notify;
 
 use super::{
     away::DatabaseAway,
+    claims::Calls,
     delivery::{Delivery, Kind, Target},
     handler::Handler,
     health::Health,
@@ -55,8 +55,8 @@ pub struct Tenant {
     pub boot: BootId,
     /// The secret behind its plugins' randomness.
     pub secret: [u8; 32],
-    /// Woken when something has been parked.
-    pub parked: Notify,
+    /// What is parked calls its claims.
+    pub calls: Calls,
     /// Its sources.
     pub sources: Sources,
     /// Since when its database has been away, for the sources.

@@ -92,7 +92,9 @@ pub struct Done {
     pub fates: Vec<Fate>,
     /// Local messages that were settled in the same transaction.
     pub settled: Vec<LocalId>,
-    /// Something was parked, or made due.
+    /// Something was parked.
+    pub has_parked: bool,
+    /// Something that was parked was made due.
     pub has_due: bool,
     /// From BEGIN to COMMIT.
     pub took: Duration,
@@ -105,7 +107,7 @@ enum Ending {
 
 /// What stands in the open transaction, waiting for its end.
 enum Written {
-    Whole { fates: Vec<Fate>, settled: Vec<LocalId>, has_due: bool },
+    Whole { fates: Vec<Fate>, settled: Vec<LocalId>, has_parked: bool, has_due: bool },
     NotOurs(Vec<LocalId>),
 }
 
@@ -118,9 +120,9 @@ async fn attempt(
     let began = clock::monotonic();
     let mut unit = connection.begin().await?;
     match write(lane, unit.as_mut(), batch, lost).await {
-        Ok(Written::Whole { fates, settled, has_due }) => {
+        Ok(Written::Whole { fates, settled, has_parked, has_due }) => {
             unit.commit().await?;
-            Ok(Ending::Committed(Done { fates, settled, has_due, took: began.elapsed() }))
+            Ok(Ending::Committed(Done { fates, settled, has_parked, has_due, took: began.elapsed() }))
         }
         Ok(Written::NotOurs(ids)) => {
             unit.give_up().await?;
@@ -174,7 +176,7 @@ async fn write(
     }
     unit.release(Savepoint::Marks).await?;
     let settled = settled.into_iter().map(|(id, _)| id).collect();
-    Ok(Written::Whole { fates, settled, has_due: marks.has_due() })
+    Ok(Written::Whole { fates, settled, has_parked: marks.has_parked(), has_due: marks.has_due() })
 }
 
 /// Inserts the rows of deliveries, all of them and sorted, or locks those of claims; then locks the order rows of what

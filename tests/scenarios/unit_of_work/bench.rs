@@ -12,7 +12,7 @@ use std::{
 
 use oncebox::{
     host::{
-        Attempted, BoundDestination, Claim, DatabaseAway, Delivery, Deployed, Done, Fate, Handler, Health, Item,
+        Attempted, BoundDestination, Calls, Claim, DatabaseAway, Delivery, Deployed, Done, Fate, Handler, Health, Item,
         LaneContext, LaneQueue, Ran, ReadyQuery, ReadyStatement, Sources, Target, Tenant, unit_of_work,
     },
     metrics::Metrics,
@@ -45,7 +45,7 @@ use oncebox_tests::{
     wat::{source, wat_component},
 };
 use tempfile::TempDir;
-use tokio::sync::{Notify, OnceCell, Semaphore, watch};
+use tokio::sync::{OnceCell, Semaphore, watch};
 
 const SCHEMA: &str = "
     CREATE TABLE effect (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;
@@ -171,7 +171,7 @@ impl Bench {
             in_hand: Arc::default(),
             boot: BootId([1; 16]),
             secret: [7; 32],
-            parked: Notify::new(),
+            calls: Calls::default(),
             sources: Sources::default(),
             database_away: DatabaseAway::default(),
             health: Arc::new(Health::default()),

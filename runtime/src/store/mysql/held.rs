@@ -46,12 +46,20 @@ static LOCK: Many = Many::keys(
     "held_id = ?",
     ") ORDER BY held_id FOR UPDATE",
 );
-static MARK: Many = Many::keys(
-    "UPDATE ob_held FORCE INDEX (PRIMARY) SET state = ?, due_at = ?, lease_token = NULL, attempts = ?,
-       attempts_short = ?, class = COALESCE(?, class), code = COALESCE(?, code), message = COALESCE(?, message),
-       deployment_id = COALESCE(?, deployment_id), place = IF(?, NULL, place), changed_at = UTC_TIMESTAMP(6) WHERE ",
-    "(held_id = ? AND lease_token = ?)",
-    "",
+/// Each row becomes something else, and one statement does for all: the casts say the types that a union of parameters
+/// does not have.
+static MARK: Many = Many::new(
+    "UPDATE (",
+    "SELECT CAST(? AS UNSIGNED) AS held_id, CAST(? AS BINARY(16)) AS token, CAST(? AS UNSIGNED) AS state,
+       CAST(? AS DATETIME(6)) AS due_at, CAST(? AS UNSIGNED) AS attempts, CAST(? AS UNSIGNED) AS attempts_short,
+       CAST(? AS UNSIGNED) AS class, CAST(? AS CHAR) AS code, CAST(? AS CHAR) AS message,
+       CAST(? AS UNSIGNED) AS deployment_id, CAST(? AS UNSIGNED) AS is_over",
+    " UNION ALL ",
+    ") AS m STRAIGHT_JOIN ob_held AS h FORCE INDEX (PRIMARY) ON h.held_id = m.held_id AND h.lease_token = m.token
+     SET h.state = m.state, h.due_at = m.due_at, h.lease_token = NULL, h.attempts = m.attempts,
+       h.attempts_short = m.attempts_short, h.class = COALESCE(m.class, h.class), h.code = COALESCE(m.code, h.code),
+       h.message = COALESCE(m.message, h.message), h.deployment_id = COALESCE(m.deployment_id, h.deployment_id),
+       h.place = IF(m.is_over, NULL, h.place), h.changed_at = UTC_TIMESTAMP(6)",
 );
 
 static LAST_ATTEMPT: Many = Many::keys(
@@ -223,48 +231,20 @@ pub(super) async fn lock(session: &mut Session, claims: &[(HeldId, LeaseToken)])
     Ok(claims.iter().map(|(held, token)| tokens.get(held) == Some(&Some(*token))).collect())
 }
 
-/// Brings claimed rows up to date under their tokens. Rows that become the same are written together.
+/// Brings claimed rows up to date under their tokens.
 pub(super) async fn mark(session: &mut Session, marks: &[HeldMark]) -> Result<(), StoreError> {
-    let mut groups: Vec<Vec<&HeldMark>> = Vec::new();
-    for mark in marks {
-        match groups.iter_mut().find(|group| group.first().is_some_and(|first| becomes_the_same(first, mark))) {
-            Some(group) => group.push(mark),
-            None => groups.push(vec![mark]),
-        }
+    let bytes = |mark: &HeldMark| mark.why.as_ref().map_or(0, |(_, code, message)| code.len() + message.len());
+    let affected = session.write_many("held mark", &MARK, marks, bytes, bind_mark).await?;
+    if affected == marks.len() as u64 {
+        return Ok(());
     }
-    for group in groups {
-        let Some(first) = group.first() else { continue };
-        let affected = session
-            .write_keys(
-                "held mark",
-                &MARK,
-                &group,
-                |args| bind_mark(args, first),
-                |args, mark: &&HeldMark| {
-                    args.add(mark.held.0);
-                    args.add(mark.token.as_bytes());
-                },
-            )
-            .await?;
-        if affected != group.len() as u64 {
-            return Err(StoreError::LeaseLost { held: lost(session, &group).await?.0 });
-        }
-    }
-    Ok(())
-}
-
-fn becomes_the_same(one: &HeldMark, other: &HeldMark) -> bool {
-    let HeldMark { held: _, token: _, state, due_us, attempts, attempts_short, why, deployment } = one;
-    *state == other.state
-        && *due_us == other.due_us
-        && *attempts == other.attempts
-        && *attempts_short == other.attempts_short
-        && *why == other.why
-        && *deployment == other.deployment
+    Err(StoreError::LeaseLost { held: lost(session, marks).await?.0 })
 }
 
 fn bind_mark(args: &mut Args, mark: &HeldMark) {
     let why = mark.why.as_ref();
+    args.add(mark.held.0);
+    args.add(mark.token.as_bytes());
     args.add(mark.state.number());
     args.add(mark.due_us.map(datetime));
     args.add(mark.attempts);
@@ -276,13 +256,13 @@ fn bind_mark(args: &mut Args, mark: &HeldMark) {
     args.add(mark.state == HeldState::Resolved);
 }
 
-/// The one of a group that was not written: its row has another number of marks than this unit gave it. Those written
+/// The one that was not written: its row has another number of marks than this unit gave it. Those written
 /// have no token any more, so that one with a token, or without a row, is it.
-async fn lost(session: &mut Session, group: &[&HeldMark]) -> Result<HeldId, StoreError> {
+async fn lost(session: &mut Session, marks: &[HeldMark]) -> Result<HeldId, StoreError> {
     static TOKENS: Many = Many::keys("SELECT held_id FROM ob_held WHERE lease_token IS NULL AND (", "held_id = ?", ")");
-    let rows = session.read_keys("held mark", &TOKENS, group, |args, mark: &&HeldMark| args.add(mark.held.0)).await?;
+    let rows = session.read_keys("held mark", &TOKENS, marks, |args, mark: &HeldMark| args.add(mark.held.0)).await?;
     let written: HashSet<i64> = rows.iter().map(|row| Columns::of(TABLE, row).integer(0)).collect::<Result<_, _>>()?;
-    let lost = group.iter().find(|mark| !written.contains(&mark.held.0)).or(group.first());
+    let lost = marks.iter().find(|mark| !written.contains(&mark.held.0)).or(marks.first());
     Ok(lost.map_or(HeldId(0), |mark| mark.held))
 }
 
