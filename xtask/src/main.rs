@@ -34,6 +34,7 @@ cargo neighbours                   how a good handler fares beside a slow and a 
     --minutes N                    each of the two measurements (default 3)
     --rate N                       events a second, a third for each handler (default 200)
     --release                      builds the host as it is released
+cargo model [SCENARIO]...          explores the protocol's model (docs/model.md); `cargo model --help` says more
 cargo bless                        rewrites the generated pages under docs/reference
 cargo xtask --help                 this text
 

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The crates whose tests need no sandbox, no database and no guest.
-const LIGHT: [&str; 4] = ["oncebox-core", "oncebox-sdk", "oncebox-sdk-macros", "xtask"];
+const LIGHT: [&str; 5] = ["oncebox-core", "oncebox-model", "oncebox-sdk", "oncebox-sdk-macros", "xtask"];
 
 struct Step {
     name: &'static str,
@@ -39,7 +39,7 @@ const STEPS: [Step; 9] = [
     Step { name: "docs", about: "the documentation builds, and its links lead somewhere", fast: true, run: docs },
     Step {
         name: "unit",
-        about: "unit and property tests of the decisions, the SDK and this tool",
+        about: "unit and property tests of the decisions, the SDK and this tool; the model of the protocol, whole",
         fast: false,
         run: unit,
     },
