@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     clock,
+    failpoint::{Place, reach},
     source::Origin,
     store::{ClaimedRow, HandlerId, StoreError},
 };
@@ -93,7 +94,11 @@ async fn claim(tenant: &Tenant, handler: &Arc<Handler>, deployed: &Arc<Deployed>
         return Ok(());
     }
     let token = LeaseToken(rand::random());
-    for row in tenant.store.held_claim(handler.id, room, token, tenant.lease_time).await? {
+    let rows = tenant.store.held_claim(handler.id, room, token, tenant.lease_time).await?;
+    if !rows.is_empty() {
+        reach(Place::ClaimTaken);
+    }
+    for row in rows {
         tenant.spread(delivery(tenant, handler, deployed, row, token));
     }
     Ok(())

@@ -14,7 +14,10 @@ use super::{
     many::{Many, cut},
     session::Session,
 };
-use crate::store::{HeldId, HeldMark, NewAttempt, NewHeld, StoreError, encode_headers};
+use crate::{
+    planted::{self, Fault},
+    store::{HeldId, HeldMark, NewAttempt, NewHeld, StoreError, encode_headers},
+};
 
 const TABLE: &str = "ob_held";
 
@@ -51,6 +54,15 @@ static MARK: Many = Many::keys(
        attempts_short = ?, class = COALESCE(?, class), code = COALESCE(?, code), message = COALESCE(?, message),
        deployment_id = COALESCE(?, deployment_id), place = IF(?, NULL, place), changed_at = UTC_TIMESTAMP(6) WHERE ",
     "(held_id = ? AND lease_token = ?)",
+    "",
+);
+
+/// What [`Fault::UnfencedClaim`] does instead.
+static MARK_UNFENCED: Many = Many::keys(
+    "UPDATE ob_held FORCE INDEX (PRIMARY) SET state = ?, due_at = ?, lease_token = NULL, attempts = ?,
+       attempts_short = ?, class = COALESCE(?, class), code = COALESCE(?, code), message = COALESCE(?, message),
+       deployment_id = COALESCE(?, deployment_id), place = IF(?, NULL, place), changed_at = UTC_TIMESTAMP(6) WHERE ",
+    "(held_id = ? AND ? IS NOT NULL)",
     "",
 );
 
@@ -232,12 +244,13 @@ pub(super) async fn mark(session: &mut Session, marks: &[HeldMark]) -> Result<()
             None => groups.push(vec![mark]),
         }
     }
+    let text = if planted::is(Fault::UnfencedClaim) { &MARK_UNFENCED } else { &MARK };
     for group in groups {
         let Some(first) = group.first() else { continue };
         let affected = session
             .write_keys(
                 "held mark",
-                &MARK,
+                text,
                 &group,
                 |args| bind_mark(args, first),
                 |args, mark: &&HeldMark| {
