@@ -10,6 +10,7 @@ mod deployments;
 mod kills;
 mod migration;
 mod stage;
+mod stops;
 
 use oncebox::failpoint::Place;
 
