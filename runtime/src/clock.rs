@@ -2,6 +2,8 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use crate::planted;
+
 /// The host's wall clock, microseconds since 1970: for records of when something was seen here.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
@@ -11,6 +13,7 @@ pub fn now_us() -> i64 {
         .ok()
         .and_then(|since| i64::try_from(since.as_micros()).ok())
         .unwrap_or(0)
+        .saturating_add(planted::clock_ahead_us())
 }
 
 /// The host's monotonic clock: for limits and delays.

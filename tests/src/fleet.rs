@@ -23,7 +23,7 @@ use crate::{
 pub const QUEUE: &str = "in";
 
 /// Tables of the probe, with a counter for each handler. The ledger's index is not unique.
-const SCHEMA: [&str; 2] = [
+pub const SCHEMA: [&str; 2] = [
     "CREATE TABLE ledger (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, handler VARCHAR(64) NOT NULL,
        entry VARCHAR(255) NOT NULL, amount BIGINT NOT NULL, event_id VARCHAR(255) NOT NULL, version INT NOT NULL,
        KEY by_entry (handler, entry)) ENGINE = InnoDB CHARSET = utf8mb4 COLLATE = utf8mb4_bin",
@@ -163,8 +163,17 @@ impl Fleet {
     /// It cannot be started.
     #[must_use]
     pub fn start(&self, host: &str) -> Host {
+        self.start_armed(host, &[])
+    }
+
+    /// The same with more in its environment.
+    ///
+    /// # Panics
+    /// It cannot be started.
+    #[must_use]
+    pub fn start_armed(&self, host: &str, environment: &[(&str, &str)]) -> Host {
         self.configure(host, None);
-        self.site.start_with(&format!("{host}.toml"))
+        self.site.start_armed(&format!("{host}.toml"), environment)
     }
 }
 
@@ -242,6 +251,27 @@ kind = \"table\"
             (last.replace(now) == Some(now) && now == (empty, 0)).then_some(())
         };
         eventually(&format!("{} has nothing left to do", self.name), deadline, look);
+    }
+
+    /// Waits until its users have no transaction open: what a host that died or hung has left there is undone.
+    ///
+    /// # Panics
+    /// One stays open.
+    #[track_caller]
+    pub fn nothing_open(&self, deadline: Duration) {
+        let session = self.session();
+        // `innodb_trx` reads the running texts of everybody, and fails where one has bytes that are no text (3854).
+        let open = |whose: &str| {
+            session.number(&format!(
+                "SELECT count(*) FROM performance_schema.events_transactions_current AS t
+                 JOIN performance_schema.threads AS p USING (thread_id) WHERE t.state = 'ACTIVE' AND {whose}"
+            ))
+        };
+        session.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+        assert_eq!(open("p.processlist_id = CONNECTION_ID()"), 1, "the server does not tell of transactions");
+        session.execute("ROLLBACK");
+        let own = format!("p.processlist_user = '{}'", self.database.database.runtime.name);
+        eventually("no transaction is open", deadline, || (open(&own) == 0).then_some(()));
     }
 
     /// Holds its tables against the promise and against each other.

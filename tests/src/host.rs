@@ -47,6 +47,9 @@ pub fn binary() -> &'static Path {
         // The features of the whole workspace: what `cargo test --workspace` has built is not built again.
         build.args(["build", "-q", "--workspace", "--bin", "oncebox", "--profile", name, "--target-dir"]);
         build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
+        if cfg!(feature = "proof") {
+            build.args(["--features", "oncebox-tests/proof"]);
+        }
         // What cargo tells this test about its own package is no reason to build others anew: the build script of `ring`
         // takes it for one, and all that uses TLS would be built twice, now and at the next `cargo test`.
         let own =
@@ -132,7 +135,17 @@ impl Site {
     /// It cannot be started.
     #[must_use]
     pub fn run(&self, args: &[&str]) -> Ended {
-        self.oncebox(args).stdin(Stdio::null()).output().unwrap().into()
+        self.run_armed(args, &[])
+    }
+
+    /// The same with more in its environment.
+    ///
+    /// # Panics
+    /// It cannot be started.
+    #[must_use]
+    pub fn run_armed(&self, args: &[&str], environment: &[(&str, &str)]) -> Ended {
+        let mut command = self.oncebox(args);
+        command.envs(environment.iter().copied()).stdin(Stdio::null()).output().unwrap().into()
     }
 
     /// Runs a command that must work; the answer is what it prints.
@@ -205,11 +218,21 @@ impl Site {
     /// It cannot be started.
     #[must_use]
     pub fn start_with(&self, config: &str) -> Host {
+        self.start_armed(config, &[])
+    }
+
+    /// The same with more in its environment.
+    ///
+    /// # Panics
+    /// It cannot be started.
+    #[must_use]
+    pub fn start_armed(&self, config: &str, environment: &[(&str, &str)]) -> Host {
         let number = self.hosts.fetch_add(1, Ordering::Relaxed);
         let log = self.path(&format!("host-{number}.log"));
         let run = ["--config", config, "run"];
-        let child = self.oncebox(&run).stdin(Stdio::null()).stderr(File::create(&log).unwrap()).spawn().unwrap();
-        Host { child, log }
+        let mut command = self.oncebox(&run);
+        command.envs(environment.iter().copied()).stdin(Stdio::null()).stderr(File::create(&log).unwrap());
+        Host { child: command.spawn().unwrap(), log }
     }
 
     /// A tenant's database, by the name of its file.
@@ -388,6 +411,28 @@ impl Drop for Host {
 }
 
 impl Host {
+    /// Whether it has died by itself, as `kill -9` kills.
+    ///
+    /// # Panics
+    /// It has ended in another way.
+    #[must_use]
+    pub fn has_died(&mut self) -> bool {
+        let Some(status) = self.child.try_wait().unwrap() else { return false };
+        assert_eq!(status.signal(), Some(9), "{}", fs::read_to_string(&self.log).unwrap());
+        true
+    }
+
+    /// Whether it hangs, as after SIGSTOP.
+    ///
+    /// # Panics
+    /// It has ended.
+    #[must_use]
+    pub fn hangs(&self) -> bool {
+        let status = PathBuf::from("/proc").join(self.child.id().to_string()).join("status");
+        let status = fs::read_to_string(status).unwrap();
+        status.lines().any(|line| line.strip_prefix("State:").is_some_and(|state| state.trim().starts_with('T')))
+    }
+
     /// Lets it go on after [`Host::freeze`].
     ///
     /// # Panics

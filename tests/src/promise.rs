@@ -2,7 +2,7 @@
 //!
 //! Each rule is a query for the rows that break it, so that a failure shows them.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use crate::{
     database::{Database, Tables},
@@ -91,15 +91,59 @@ const RULES: [(&str, &str); 8] = [
 /// One is broken; the message shows its rows.
 #[track_caller]
 pub fn check_promise(database: &impl Tables) {
-    let mut broken = String::new();
+    let broken: String = broken_rules(database).iter().map(|rule| format!("\n  {rule}")).collect();
+    assert!(broken.is_empty(), "{broken}");
+}
+
+/// The rules that are broken, each with its rows.
+///
+/// # Panics
+/// The tables cannot be read.
+#[must_use]
+#[track_caller]
+pub fn broken_rules(database: &impl Tables) -> Vec<String> {
+    let mut broken = Vec::new();
     for (rule, query) in RULES {
         let rows = database.lines(&format!("{VIEWS} {query}"));
         if !rows.is_empty() {
-            let shown = rows.iter().take(20).map(|row| format!("\n    {row}")).collect::<String>();
-            let _ = write!(broken, "\n  {rule}: broken by {} rows{shown}", rows.len());
+            let mut shown = format!("{rule}: broken by {} rows", rows.len());
+            for row in rows.iter().take(20) {
+                let _ = write!(shown, "\n    {row}");
+            }
+            broken.push(shown);
         }
     }
-    assert!(broken.is_empty(), "{broken}");
+    broken
+}
+
+/// Keys that were published, that their handler would apply, and that are not applied.
+///
+/// # Panics
+/// The tables cannot be read.
+#[must_use]
+#[track_caller]
+pub fn not_applied<K: AsRef<str>>(database: &impl Tables, published: &[K]) -> Vec<String> {
+    let applied: BTreeSet<String> =
+        database.lines("SELECT CAST(business_key AS CHAR) FROM ob_inbox WHERE state = 0").into_iter().collect();
+    let published = published.iter().map(AsRef::as_ref);
+    published.filter(|key| !applied.contains(*key)).map(|key| format!("{key} is not applied")).collect()
+}
+
+/// Parked and dead rows whose counter does not say how many of their counted runs are on record; where a person has
+/// replayed a row it begins anew.
+///
+/// # Panics
+/// The tables cannot be read.
+#[must_use]
+#[track_caller]
+pub fn attempts_off_record(database: &impl Tables) -> Vec<String> {
+    database.lines(
+        "SELECT concat(CAST(business_key AS CHAR), ': ', attempts, ' attempts, ', n, ' on record') FROM (
+           SELECT h.business_key, h.attempts, (SELECT count(*) FROM ob_attempt AS a
+             WHERE a.held_id = h.held_id AND a.generation = h.generation AND a.class <> 1 /* blocked */) AS n
+           FROM ob_held AS h WHERE h.state IN (0, 1)) AS counted
+         WHERE attempts <> n",
+    )
 }
 
 /// Checks that every message of a feed was decided, once, by the one handler that it was for.

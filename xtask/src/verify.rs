@@ -26,7 +26,13 @@ struct Shared {
     started: Vec<Server>,
 }
 
-const STEPS: [Step; 9] = [
+/// Builds the host with failpoints and planted faults, of which a release has none.
+const PROOF: [&str; 2] = ["--features", "oncebox-tests/proof"];
+
+/// What chooses failpoints and planted faults, and what is said when one is reached.
+const OF_PROOF: [&str; 3] = ["ONCEBOX_FAILPOINTS", "ONCEBOX_PLANTED_FAULT", "a failpoint is reached"];
+
+const STEPS: [Step; 10] = [
     Step { name: "fmt", about: "every file is formatted", fast: true, run: fmt },
     Step {
         name: "licences",
@@ -42,6 +48,12 @@ const STEPS: [Step; 9] = [
         about: "unit and property tests of the decisions, the SDK and this tool; the model of the protocol, whole",
         fast: false,
         run: unit,
+    },
+    Step {
+        name: "plain",
+        about: "a build as it is released has no failpoint and no planted fault",
+        fast: false,
+        run: plain,
     },
     Step { name: "guests", about: "every plugin builds, is packed and can be inspected", fast: false, run: guests },
     Step { name: "services", about: "the servers of the tests are up", fast: false, run: servers },
@@ -121,7 +133,10 @@ fn fmt(repo: &Repo, _: &mut Shared) -> Result {
 
 fn clippy(repo: &Repo, _: &mut Shared) -> Result {
     target::ensure_component(repo, "clippy", "clippy")?;
-    run(&mut repo.cargo(["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    // As it is released, and then with all that is only there for tests.
+    run(&mut repo.cargo(["clippy", "--locked", "--workspace", "--", "-D", "warnings"]))?;
+    let mut command = repo.cargo(["clippy", "--locked", "--workspace", "--all-targets"]);
+    run(command.args(PROOF).args(["--", "-D", "warnings"]))
 }
 
 fn clippy_guests(repo: &Repo, _: &mut Shared) -> Result {
@@ -143,6 +158,22 @@ fn unit(repo: &Repo, shared: &mut Shared) -> Result {
     let mut command = repo.cargo(["test", "--locked", "--no-fail-fast"]);
     command.args(LIGHT.iter().flat_map(|name| ["-p", *name]));
     shared.sum.run(&mut command)
+}
+
+fn plain(repo: &Repo, _: &mut Shared) -> Result {
+    let oncebox = repo.build_oncebox()?;
+    let bytes = std::fs::read(&oncebox).map_err(Failed::to(format!("read {}", oncebox.display())))?;
+    if let Some(word) = found_in(&bytes) {
+        return Err(Failed::Step(format!("{} has failpoints or planted faults: `{word}` is in it", oncebox.display())));
+    }
+    // A choice that cannot be read ends a build that has any.
+    let mut version = std::process::Command::new(&oncebox);
+    run(version.arg("--version").env(OF_PROOF[0], "nowhere=kill").env(OF_PROOF[1], "nothing"))
+}
+
+/// Which of the words that only a build for tests has is in a binary.
+fn found_in(bytes: &[u8]) -> Option<&'static str> {
+    OF_PROOF.into_iter().find(|word| bytes.windows(word.len()).any(|window| window == word.as_bytes()))
 }
 
 fn guests(repo: &Repo, _: &mut Shared) -> Result {
@@ -169,7 +200,7 @@ fn all_tests(repo: &Repo, shared: &mut Shared) -> Result {
     servers(repo, shared)?;
     target::ensure_wasm(repo)?;
     let mut command = repo.cargo(["test", "--locked", "--workspace", "--no-fail-fast"]);
-    command.args(LIGHT.iter().flat_map(|name| ["--exclude", *name]));
+    command.args(LIGHT.iter().flat_map(|name| ["--exclude", *name])).args(PROOF);
     shared.sum.run(&mut command)
 }
 
@@ -190,6 +221,13 @@ mod tests {
     #[test]
     fn fast_leaves_out_what_runs_tests_or_builds_guests() {
         assert_eq!(names(&["--fast"]), ["fmt", "licences", "clippy", "clippy-guests", "docs"]);
+    }
+
+    #[test]
+    fn a_word_of_a_build_for_tests_is_found_wherever_it_stands() {
+        assert_eq!(found_in(b"ONCEBOX_FAILPOINT ONCEBOX_PLANTED_FAUL a failpoint"), None);
+        assert_eq!(found_in(b"\0\xffONCEBOX_PLANTED_FAULT"), Some("ONCEBOX_PLANTED_FAULT"));
+        assert_eq!(found_in(b"ONCEBOX_FAILPOINTS=after"), Some("ONCEBOX_FAILPOINTS"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     clock::shown,
     code::Exit,
+    failpoint,
     host::admission::{AdmissionError, Admitted, Place, admit},
     module,
     plugin::{Engine, EngineLimits, Module},
@@ -59,6 +60,7 @@ pub(super) async fn deploy(output: Output, config: &Path, args: &DeployArgs) -> 
         },
     };
     let deployment = store.deployment_offer(offer).await?;
+    failpoint::reach(failpoint::Place::OfferWritten);
     let (deployment, rollout) = if args.no_wait || !store.host_is_live().await? {
         (deployment, Rollout::default())
     } else {

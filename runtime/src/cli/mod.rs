@@ -26,11 +26,14 @@ use self::{
     args::{Args, Command},
     failed::Failed,
 };
-use crate::code::Exit;
+use crate::{code::Exit, failpoint, planted};
 
 /// Runs the command that the process's arguments ask for.
 #[must_use]
 pub fn main() -> ExitCode {
+    if let Err(message) = failpoint::check().and_then(|()| planted::check()) {
+        return Failed::new(Wrong::Usage, message).report(false);
+    }
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return not_understood(&error),

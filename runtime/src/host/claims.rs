@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     clock,
+    failpoint::{Place, reach},
     source::Origin,
     store::{ClaimedRow, HandlerId, StoreError},
 };
@@ -139,6 +140,9 @@ async fn claim(tenant: &Tenant, handler: &Arc<Handler>, deployed: &Arc<Deployed>
     }
     let token = LeaseToken(rand::random());
     let rows = tenant.store.held_claim(handler.id, room, token, tenant.lease_time).await?;
+    if !rows.is_empty() {
+        reach(Place::ClaimTaken);
+    }
     let is_all = rows.len() < room;
     for row in rows {
         tenant.spread(delivery(tenant, handler, deployed, row, token));

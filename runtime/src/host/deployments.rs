@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     clock,
+    failpoint::{Place, reach},
     store::{Deployment, DeploymentId, DeploymentState, HandlerId, StoreError},
 };
 
@@ -148,6 +149,7 @@ impl Deployments {
         if !tried.answered {
             let answer = refused.as_ref().map_or(Ok(()), |refused| Err(refused.reason.as_str()));
             tenant.store.deployment_answer(offer.id, tenant.boot, answer).await?;
+            reach(Place::ReadyWritten);
             tried.answered = true;
         }
         Ok(refused)
@@ -160,6 +162,7 @@ impl Deployments {
         match rollout.step() {
             Step::Activate => {
                 store.deployment_activate(offer).await?;
+                reach(Place::Activated);
                 tracing::info!(%tenant, deployment = %offer.id, hosts = rollout.ready.join(", "), "all hosts are ready");
             }
             // Where nothing serves, what can be mended is waited for instead.

@@ -21,6 +21,7 @@ use super::{
     unit_of_work::End,
 };
 use crate::{
+    failpoint::{Place, reach},
     plugin::{Outcome, StagedEvent},
     store::{
         DeploymentId, HandlerId, HeldMark, InboxMark, InboxRow, NewAttempt, NewHeld, NewLocal, OutboxRow, OutboxState,
@@ -265,8 +266,14 @@ impl Marks {
         unit.inbox_mark(&self.inbox).await?;
         let rows: Vec<NewHeld> = self.held.iter().map(|(row, _)| row.clone()).collect();
         let ids = unit.held_insert(&rows).await?;
+        if !rows.is_empty() {
+            reach(Place::HeldWritten);
+        }
         let marks: Vec<HeldMark> = self.claims.iter().map(|(mark, _)| mark.clone()).collect();
         unit.held_mark(&marks).await?;
+        if !marks.is_empty() {
+            reach(Place::ClaimMarked);
+        }
         let new = self.held.iter().zip(ids).map(|((_, run), held)| (held, run));
         let claimed = self.claims.iter().map(|(mark, run)| (mark.held, run));
         let attempts: Vec<NewAttempt> = new

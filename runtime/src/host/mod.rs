@@ -17,6 +17,7 @@ mod lane;
 mod line;
 mod link;
 mod marks;
+mod mistakes;
 mod order;
 mod prepare;
 mod queue;

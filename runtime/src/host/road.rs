@@ -20,11 +20,14 @@ use super::{
     delivery::{Delivery, Target},
     lane::{LaneContext, Patience},
     link::Link,
+    mistakes,
     run::{Item, LookedUp, Work, put_back_undecided, run},
     tenant::Tenant,
     unit_of_work::{Done, Fate},
 };
 use crate::{
+    failpoint::{Place, reach},
+    planted::{self, Fault},
     source::{Intake, Origin, Receipt, Settle, Source, Taken},
     store::{InboxKey, InboxRow},
 };
@@ -32,8 +35,11 @@ use crate::{
 /// From a source into the lanes: what is ready is taken, identified, and spread by handler and key.
 pub(super) async fn intake(tenant: Arc<Tenant>, source: Arc<dyn Source>) {
     while let Some(messages) = source.take().await {
+        reach(Place::AfterTake);
         for taken in messages {
-            for delivery in identified(&tenant, source.as_ref(), taken) {
+            let deliveries = identified(&tenant, source.as_ref(), taken);
+            reach(Place::AfterIdentify);
+            for delivery in deliveries {
                 tenant.spread(delivery);
             }
         }
@@ -44,8 +50,13 @@ pub(super) async fn intake(tenant: Arc<Tenant>, source: Arc<dyn Source>) {
 pub(super) async fn lane(lane: LaneContext, mut link: Link) {
     while let Some(batch) = link.take(&lane).await {
         let Some(looked_up) = look_up(&lane, &mut link, batch).await else { return };
+        reach(Place::AfterLookUp);
         let ran = run(&lane, looked_up).await;
         let ran = put_back_undecided(&lane.queue, ran).await;
+        reach(Place::AfterRun);
+        if planted::is(Fault::AckBeforeCommit) {
+            mistakes::settle_undecided(&lane, &ran).await;
+        }
         for (items, done) in lane.decide(&mut link, ran).await {
             settle(&lane, items, done).await;
         }
@@ -116,7 +127,7 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
 
 /// Look up: one query for the batch. An equal row is good enough for a duplicate; anything else is decided under the
 /// row's lock. `None`: the host stops while the database is away.
-async fn look_up(lane: &LaneContext, link: &mut Link, batch: Vec<Work>) -> Option<Vec<LookedUp>> {
+async fn look_up(lane: &LaneContext, link: &mut Link, mut batch: Vec<Work>) -> Option<Vec<LookedUp>> {
     let keys: Vec<InboxKey> =
         batch.iter().filter(|work| work.delivery.claim.is_none()).filter_map(|work| work.delivery.key()).collect();
     let mut patience = Patience::new(lane);
@@ -131,6 +142,9 @@ async fn look_up(lane: &LaneContext, link: &mut Link, batch: Vec<Work>) -> Optio
     };
     patience.over();
     let rows: HashMap<InboxKey, InboxRow> = rows.into_iter().map(|row| ((row.handler, row.key.clone()), row)).collect();
+    if planted::is(Fault::ConflictFromSnapshot) {
+        mistakes::conclude_conflicts(lane, &mut batch, &rows);
+    }
     let known = |delivery: &Delivery| {
         let row = delivery.key().filter(|_| delivery.claim.is_none()).and_then(|key| rows.get(&key));
         row.is_some_and(|row| delivery.equals(row, &lane.tenant.identify_limits()))
@@ -177,6 +191,7 @@ async fn settle(lane: &LaneContext, items: Vec<Item>, done: Done) {
     for (name, receipts) in left {
         if let Some(source) = tenant.sources.get(&name) {
             source.settle(&receipts).await;
+            reach(Place::AfterAck);
         }
     }
 }

@@ -25,6 +25,8 @@ use super::{
 };
 use crate::{
     clock,
+    failpoint::{Place, reach},
+    planted::{self, Fault as Planted},
     plugin::Outcome,
     source::{Receipt, Settle},
     store::{InboxRow, Lane, LocalId, NewInbox, Savepoint, StoreError, UnitOfWork},
@@ -121,7 +123,9 @@ async fn attempt(
     let mut unit = connection.begin().await?;
     match write(lane, unit.as_mut(), batch, lost).await {
         Ok(Written::Whole { fates, settled, has_parked, has_due }) => {
+            reach(Place::BeforeCommit);
             unit.commit().await?;
+            reach(Place::AfterCommit);
             Ok(Ending::Committed(Done { fates, settled, has_parked, has_due, took: began.elapsed() }))
         }
         Ok(Written::NotOurs(ids)) => {
@@ -145,7 +149,7 @@ async fn write(
     lost: &[LocalId],
 ) -> Result<Written, StoreError> {
     let began = clock::monotonic();
-    let token = LeaseToken(rand::random());
+    let token = draw_token(batch);
     let now_us = unit.now_us().await?;
     let (standings, order) = stand(unit, token, batch, lost).await?;
     unit.savepoint(Savepoint::Marks).await?;
@@ -162,6 +166,7 @@ async fn write(
     round.write(unit).await?;
     let (marks, fates) = round.conclude(now_us)?;
     marks.write(unit, lane).await?;
+    reach(Place::AfterMarks);
     let taken_back: Vec<_> = fates
         .iter()
         .zip(batch)
@@ -174,9 +179,21 @@ async fn write(
     if !not_ours.is_empty() {
         return Ok(Written::NotOurs(not_ours));
     }
+    reach(Place::BeforeRelease);
     unit.release(Savepoint::Marks).await?;
     let settled = settled.into_iter().map(|(id, _)| id).collect();
     Ok(Written::Whole { fates, settled, has_parked: marks.has_parked(), has_due: marks.has_due() })
+}
+
+/// New for every try: whoever finds its own token in a row knows that this very transaction has inserted it.
+fn draw_token(batch: &[Item]) -> LeaseToken {
+    if planted::is(Planted::TokenReusedAfterLostCommit)
+        && let Some(first) = batch.first()
+        && let Some(reused) = LeaseToken::from_slice(&first.delivery.origin.hash.as_bytes()[..16])
+    {
+        return reused;
+    }
+    LeaseToken(rand::random())
 }
 
 /// Inserts the rows of deliveries, all of them and sorted, or locks those of claims; then locks the order rows of what
@@ -201,8 +218,10 @@ async fn stand(
     if claims.is_empty() {
         let rows: Vec<NewInbox> = order.iter().filter_map(|&at| new_inbox(&batch[at].delivery)).collect();
         let found = unit.inbox_insert(token, &rows).await?;
+        reach(Place::AfterInboxInsert);
         for (&at, row) in order.iter().zip(found) {
-            standings[at] = match (row.token == token, &batch[at].ran) {
+            let is_own = row.token == token || planted::is(Planted::SelectThenInsert);
+            standings[at] = match (is_own, &batch[at].ran) {
                 (true, Ran::Known) => Standing::Reborn,
                 (true, Ran::Refused(_) | Ran::Unrun(_) | Ran::Inside | Ran::Over(_)) => Standing::First,
                 (false, _) => Standing::Known(row),
@@ -216,9 +235,11 @@ async fn stand(
     let rows = unit.inbox_lock(&keys).await?;
     let ordered = OrderRows::lock(unit, order.iter().map(|&at| &batch[at].delivery)).await?;
     let ours = unit.held_lock(&claims).await?;
+    reach(Place::ClaimLocked);
     for ((&at, row), ours) in order.iter().zip(rows).zip(ours) {
         let parked = row.is_some_and(|row| row.state == InboxState::Parked);
-        standings[at] = if parked && ours { Standing::Claimed } else { Standing::Lost };
+        standings[at] =
+            if parked && (ours || planted::is(Planted::UnfencedClaim)) { Standing::Claimed } else { Standing::Lost };
     }
     Ok((standings, ordered))
 }
@@ -391,7 +412,7 @@ impl Round<'_> {
         if alone {
             unit.rollback_to(Savepoint::Event).await?;
             unit.release(Savepoint::Event).await?;
-        } else {
+        } else if !(self.waited.contains(&at) && planted::is(Planted::NoRollbackOn1205)) {
             unit.rollback_to(Savepoint::Marks).await?;
         }
         Ok(alone)
@@ -515,9 +536,17 @@ impl Round<'_> {
         self.block_if_refused(delivery, end);
         let before = delivery.claim.map(|_| InboxState::Parked);
         let step = step(before, happening).map_err(|error| illegal(&error.to_string()))?;
-        marks.own(delivery, end, attempted.as_ref(), decision, step);
+        if !(planted::is(Planted::MarksLostBySecondFailure) && self.failed_before_another(at)) {
+            marks.own(delivery, end, attempted.as_ref(), decision, step);
+        }
         marks.count(delivery.handler_id(), step.verdict);
         Ok(Fate::Decided(step.verdict))
+    }
+
+    /// For [`Planted::MarksLostBySecondFailure`]: whether an event behind it has failed too.
+    fn failed_before_another(&self, at: usize) -> bool {
+        let failed = |(end, _): &(End, _)| matches!(end, End::Failed(_));
+        self.ends.get(&at).is_some_and(failed) && self.ends.iter().any(|(other, end)| *other > at && failed(end))
     }
 
     /// A statement that was good at deployment is refused now: nothing of the handler can be applied until it is mended.

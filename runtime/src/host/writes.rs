@@ -13,6 +13,7 @@ use super::{
     handler::{Deployed, ReadyStatement},
 };
 use crate::{
+    failpoint::written,
     plugin::{Outcome, StagedEvent, StagedWrite},
     store::{HandlerId, StatementError, StoreError, UnitOfWork},
 };
@@ -57,7 +58,8 @@ pub(super) async fn write_folded(
     }
     let statements: Vec<_> = writes.iter().map(|(ready, name, handler, _)| ((*handler, *name), &ready.fold)).collect();
     let Some(steps) = fold::plan(&statements) else { return Ok(None) };
-    for step in steps {
+    let of = steps.len();
+    for (done, step) in (1..).zip(steps) {
         let stands = match step {
             Step::One(at) => {
                 let (ready, name, _, write) = writes[at];
@@ -76,6 +78,7 @@ pub(super) async fn write_folded(
         if !stands {
             return Ok(Some(false));
         }
+        written(done, of);
     }
     Ok(Some(true))
 }
@@ -110,13 +113,14 @@ pub(super) async fn write(
     if deployed.asks_last_insert_id() {
         unit.last_insert_id_reset().await.map_err(Fault::Store)?;
     }
-    for write in writes {
+    for (done, write) in (1..).zip(writes) {
         let name = &write.statement;
         let Some(ready) = deployed.statements.get(name) else {
             let message = format!("statement `{name}` is unknown");
             return Err(Fault::Failed(Failure::new(Class::Abi, "unknown-statement", message)));
         };
         statement(unit, ready, name, write).await?;
+        written(done, writes.len());
     }
     events.iter().try_for_each(|event| hops(delivery, deployed, event, hops_max))
 }

@@ -66,9 +66,9 @@ tokio::task_local! {
 }
 
 /// Runs a test whose tenants are on a server, or on the embedded store.
-pub(crate) fn on<F: Future<Output = ()>>(server: Option<Kind>, test: fn() -> F) {
+pub(crate) fn on<T>(server: Option<Kind>, test: impl AsyncFnOnce() -> T) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    runtime.block_on(SERVER.scope(server, async { test().await }));
+    runtime.block_on(SERVER.scope(server, async { test().await }))
 }
 
 /// Where a tenant's tables are.

@@ -190,6 +190,18 @@ impl MysqlDatabase {
     }
 }
 
+impl Tables for MysqlDatabase {
+    #[track_caller]
+    fn lines(&self, sql: &str) -> Vec<String> {
+        MysqlDatabase::lines(self, sql)
+    }
+
+    #[track_caller]
+    fn number(&self, sql: &str) -> i64 {
+        MysqlDatabase::number(self, sql)
+    }
+}
+
 /// One session of the test's own; not for async tests.
 #[derive(Debug)]
 pub struct Session {

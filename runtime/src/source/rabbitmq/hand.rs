@@ -9,7 +9,10 @@ use oncebox_core::{
     prefix::{PrefixError, PrefixTracker, Settle},
 };
 
-use crate::source::Taken;
+use crate::{
+    planted::{self, Fault},
+    source::Taken,
+};
 
 /// The deliveries of one channel.
 pub(super) struct Hand {
@@ -111,6 +114,10 @@ impl Hand {
 
     /// What may be acked now.
     pub(super) fn settle(&mut self, now_ms: u64, gap_ms: u64) -> Settle {
+        if planted::is(Fault::AckMultipleOvershoot) {
+            let Settle { up_to, singly } = self.tracker.settle(now_ms, 0);
+            return Settle { up_to: singly.last().copied().or(up_to), singly: Vec::new() };
+        }
         self.tracker.settle(now_ms, gap_ms)
     }
 

@@ -14,7 +14,10 @@ use super::{
     many::{Many, cut},
     session::Session,
 };
-use crate::store::{HeldId, HeldMark, NewAttempt, NewHeld, StoreError, encode_headers};
+use crate::{
+    planted::{self, Fault},
+    store::{HeldId, HeldMark, NewAttempt, NewHeld, StoreError, encode_headers},
+};
 
 const TABLE: &str = "ob_held";
 
@@ -47,20 +50,31 @@ static LOCK: Many = Many::keys(
     ") ORDER BY held_id FOR UPDATE",
 );
 /// Each row becomes something else, and one statement does for all: the casts say the types that a union of parameters
-/// does not have.
-static MARK: Many = Many::new(
-    "UPDATE (",
-    "SELECT CAST(? AS UNSIGNED) AS held_id, CAST(? AS BINARY(16)) AS token, CAST(? AS UNSIGNED) AS state,
-       CAST(? AS DATETIME(6)) AS due_at, CAST(? AS UNSIGNED) AS attempts, CAST(? AS UNSIGNED) AS attempts_short,
-       CAST(? AS UNSIGNED) AS class, CAST(? AS CHAR) AS code, CAST(? AS CHAR) AS message,
-       CAST(? AS UNSIGNED) AS deployment_id, CAST(? AS UNSIGNED) AS is_over",
-    " UNION ALL ",
-    ") AS m STRAIGHT_JOIN ob_held AS h FORCE INDEX (PRIMARY) ON h.held_id = m.held_id AND h.lease_token = m.token
-     SET h.state = m.state, h.due_at = m.due_at, h.lease_token = NULL, h.attempts = m.attempts,
-       h.attempts_short = m.attempts_short, h.class = COALESCE(m.class, h.class), h.code = COALESCE(m.code, h.code),
-       h.message = COALESCE(m.message, h.message), h.deployment_id = COALESCE(m.deployment_id, h.deployment_id),
-       h.place = IF(m.is_over, NULL, h.place), h.changed_at = UTC_TIMESTAMP(6)",
-);
+/// does not have. `$ours` is what makes a row ours.
+macro_rules! mark {
+    ($ours:literal) => {
+        Many::new(
+            "UPDATE (",
+            "SELECT CAST(? AS UNSIGNED) AS held_id, CAST(? AS BINARY(16)) AS token, CAST(? AS UNSIGNED) AS state,
+               CAST(? AS DATETIME(6)) AS due_at, CAST(? AS UNSIGNED) AS attempts, CAST(? AS UNSIGNED) AS attempts_short,
+               CAST(? AS UNSIGNED) AS class, CAST(? AS CHAR) AS code, CAST(? AS CHAR) AS message,
+               CAST(? AS UNSIGNED) AS deployment_id, CAST(? AS UNSIGNED) AS is_over",
+            " UNION ALL ",
+            concat!(
+                ") AS m STRAIGHT_JOIN ob_held AS h FORCE INDEX (PRIMARY) ON h.held_id = m.held_id AND ",
+                $ours,
+                " SET h.state = m.state, h.due_at = m.due_at, h.lease_token = NULL, h.attempts = m.attempts,
+                   h.attempts_short = m.attempts_short, h.class = COALESCE(m.class, h.class),
+                   h.code = COALESCE(m.code, h.code), h.message = COALESCE(m.message, h.message),
+                   h.deployment_id = COALESCE(m.deployment_id, h.deployment_id), h.place = IF(m.is_over, NULL, h.place),
+                   h.changed_at = UTC_TIMESTAMP(6)"
+            ),
+        )
+    };
+}
+static MARK: Many = mark!("h.lease_token = m.token");
+/// What [`Fault::UnfencedClaim`] does instead.
+static MARK_UNFENCED: Many = mark!("m.token IS NOT NULL");
 
 static LAST_ATTEMPT: Many = Many::keys(
     "SELECT held_id, generation, MAX(attempt) FROM ob_attempt WHERE ",
@@ -234,7 +248,8 @@ pub(super) async fn lock(session: &mut Session, claims: &[(HeldId, LeaseToken)])
 /// Brings claimed rows up to date under their tokens.
 pub(super) async fn mark(session: &mut Session, marks: &[HeldMark]) -> Result<(), StoreError> {
     let bytes = |mark: &HeldMark| mark.why.as_ref().map_or(0, |(_, code, message)| code.len() + message.len());
-    let affected = session.write_many("held mark", &MARK, marks, bytes, bind_mark).await?;
+    let text = if planted::is(Fault::UnfencedClaim) { &MARK_UNFENCED } else { &MARK };
+    let affected = session.write_many("held mark", text, marks, bytes, bind_mark).await?;
     if affected == marks.len() as u64 {
         return Ok(());
     }

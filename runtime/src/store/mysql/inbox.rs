@@ -14,7 +14,10 @@ use super::{
     many::{Many, cut},
     session::Session,
 };
-use crate::store::{HandlerId, InboxKey, InboxMark, InboxRow, NewInbox, RuleId, StoreError};
+use crate::{
+    planted::{self, Fault},
+    store::{HandlerId, InboxKey, InboxMark, InboxRow, NewInbox, RuleId, StoreError},
+};
 
 const TABLE: &str = "ob_inbox";
 
@@ -25,6 +28,14 @@ static INSERT: Many = Many::insert(
        event_id, source, traceparent, received_at, decided_at) VALUES ",
     "(?, ?, 0, ?, ?, ?, ?, 1, ?, ?, ?, ?, UTC_TIMESTAMP(6))",
     " ON DUPLICATE KEY UPDATE duplicates = duplicates + 1, duplicate_at = UTC_TIMESTAMP(6)",
+);
+
+/// What [`Fault::InsertIgnore`] does instead.
+static INSERT_IGNORE: Many = Many::insert(
+    "INSERT IGNORE INTO ob_inbox (handler_id, business_key, state, fingerprint, rule_id, token, deployment_id, attempts,
+       event_id, source, traceparent, received_at, decided_at) VALUES ",
+    "(?, ?, 0, ?, ?, ?, ?, 1, ?, ?, ?, ?, UTC_TIMESTAMP(6))",
+    "",
 );
 
 static LOOK_UP: Many = Many::keys(
@@ -97,9 +108,10 @@ pub(super) async fn insert(
     entered: &mut Entered,
 ) -> Result<Vec<InboxRow>, StoreError> {
     let mut answer = Vec::with_capacity(rows.len());
+    let insert = if planted::is(Fault::InsertIgnore) { &INSERT_IGNORE } else { &INSERT };
     for chunk in cut("inbox insert", rows, session.facts().packet_max, weight)? {
         let done = session
-            .write_chunk("inbox insert", &INSERT, chunk, |args, new: &NewInbox| {
+            .write_chunk("inbox insert", insert, chunk, |args, new: &NewInbox| {
                 args.add(new.handler.0);
                 args.add(new.key.as_bytes());
                 args.add(new.fingerprint.as_bytes());

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     access::secret,
+    failpoint::{Place, reach},
     store::{Migrated, StoreError},
 };
 
@@ -76,6 +77,7 @@ pub(super) async fn migrate(settings: &config::Mysql) -> Result<Migrated, StoreE
     for (number, migration) in (1i64..).zip(MIGRATIONS).skip(usize::try_from(from).unwrap_or(0)) {
         for statement in statements(migration) {
             session.script("migrate", statement).await.map_err(refused)?;
+            reach(Place::MigrationStatement);
         }
         let sql = "INSERT INTO ob_meta (name, value) VALUES ('schema', ?) ON DUPLICATE KEY UPDATE value = ?";
         let number = number.to_string();

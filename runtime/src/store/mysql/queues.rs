@@ -10,11 +10,15 @@ use oncebox_core::{
     ids::{BusinessKey, Fingerprint, LeaseToken},
     message::Message,
 };
-use sqlx::mysql::MySqlRow;
+use sqlx::{AssertSqlSafe, mysql::MySqlRow};
 
 use super::{admin::ended, args::Args, columns::Columns, fleet::micros, many::Many, outgoing, session::Session};
-use crate::store::{
-    ClaimedRow, HandlerId, HeldId, LocalId, LocalMessage, Place, RuleId, StoreError, decode_message, encode_headers,
+use crate::{
+    clock,
+    planted::{self, Fault},
+    store::{
+        ClaimedRow, HandlerId, HeldId, LocalId, LocalMessage, Place, RuleId, StoreError, decode_message, encode_headers,
+    },
 };
 
 static LOCAL_OFFER: Many = Many::insert(
@@ -214,6 +218,9 @@ pub(super) async fn held_claim(
     token: LeaseToken,
     lease: Duration,
 ) -> Result<Vec<ClaimedRow>, StoreError> {
+    if planted::is(Fault::HostClockLease) {
+        set_clock(session).await?;
+    }
     let due = "SELECT 1 FROM ob_held FORCE INDEX (claim)
                WHERE handler_id = ? AND state = 0 AND due_at <= UTC_TIMESTAMP(6) LIMIT 1";
     if session.rows("held due", due, args![handler.0]).await?.is_empty() {
@@ -228,6 +235,14 @@ pub(super) async fn held_claim(
     let mut claimed = rows.iter().map(claimed_row).collect::<Result<Vec<_>, _>>()?;
     claimed.sort_by_key(|row| row.held);
     Ok(claimed)
+}
+
+/// What [`Fault::HostClockLease`] does: from now on this session's clock is the host's.
+async fn set_clock(session: &mut Session) -> Result<(), StoreError> {
+    let now_us = clock::now_us();
+    let sql = format!("SET timestamp = {}.{:06}", now_us / 1_000_000, now_us % 1_000_000);
+    session.script("clock", AssertSqlSafe(sql)).await?;
+    Ok(())
 }
 
 fn claimed_row(row: &MySqlRow) -> Result<ClaimedRow, StoreError> {

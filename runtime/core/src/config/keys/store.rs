@@ -81,7 +81,7 @@ pub(crate) static LOCK_WAIT_S: Key<Integer<u64>> = Key {
 };
 pub(crate) static IDLE_TIMEOUT_S: Key<Integer<u64>> = Key {
     name: "idle_timeout_s",
-    shape: Integer { min: 5, max: 3_600, default: 30 },
+    shape: Integer { min: 2, max: 3_600, default: 30 },
     means: "seconds after which the server ends a session that does nothing",
 };
 pub(crate) static DURABILITY: Key<OneOf<Durability>> = Key {

@@ -205,7 +205,7 @@ fn numbers_of_servers_are_taken_at_their_limits_and_refused_past_them() {
         ("slow_lanes", tenant, 1, 64),
         ("defer_after", tenant, 1, 100),
         ("lock_wait_s", local_mysql_with, 1, 60),
-        ("idle_timeout_s", local_mysql_with, 5, 3_600),
+        ("idle_timeout_s", local_mysql_with, 2, 3_600),
         ("cancel_after_ms", queue, 1_000, 3_600_000),
         ("prefetch", queue, 1, 65_535),
         ("heartbeat_s", broker, 1, 600),
