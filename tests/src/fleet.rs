@@ -73,6 +73,15 @@ pub const TENANT: TenantPlan = TenantPlan {
 /// Tries again soon, so that a test need not wait.
 pub const SOON: &str = "retry = { first_ms = 20, delay_ms_max = 50, short_attempts_max = 2 }\n";
 
+/// Where a host finds the servers, when it is to go another way than straight.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Route {
+    /// The broker of all tenants.
+    pub broker: Option<SocketAddr>,
+    /// The database server of all tenants.
+    pub database: Option<SocketAddr>,
+}
+
 /// A tenant's own places.
 pub struct Tenant {
     /// Its name.
@@ -116,7 +125,7 @@ impl Fleet {
             database: TenantDatabase { database: MysqlDatabase::create(mysql) },
         };
         let fleet = Self { site: Site::new(""), tenants: plan.tenants.iter().map(tenant).collect(), plan };
-        fleet.configure("oncebox", None);
+        fleet.configure("oncebox", Route::default());
         for tenant in &fleet.tenants {
             tenant.database.documented("CREATE DATABASE");
         }
@@ -138,18 +147,18 @@ impl Fleet {
         fleet
     }
 
-    /// Writes the configuration of a host; `broker`: where it finds the broker, when it is to go another way.
+    /// Writes the configuration of a host.
     ///
     /// # Panics
     /// It cannot be written.
-    pub fn configure(&self, host: &str, broker: Option<SocketAddr>) {
+    pub fn configure(&self, host: &str, route: Route) {
         let data = self.site.path(&format!("data-{host}"));
         if !data.exists() {
             fs::create_dir(&data).unwrap();
             symlink(self.site.path("data/modules"), data.join("modules")).unwrap();
         }
         let tenants: String =
-            self.tenants.iter().zip(self.plan.tenants).map(|(tenant, plan)| tenant.config(plan, broker)).collect();
+            self.tenants.iter().zip(self.plan.tenants).map(|(tenant, plan)| tenant.config(plan, route)).collect();
         let text = format!(
             "[host]\nname = \"{host}\"\ndata_dir = \"data-{host}\"\nlisten = \"127.0.0.1:0\"\nlog = \"json\"\n{}\n{tenants}",
             self.plan.host
@@ -163,17 +172,30 @@ impl Fleet {
     /// It cannot be started.
     #[must_use]
     pub fn start(&self, host: &str) -> Host {
-        self.configure(host, None);
+        self.start_by(host, Route::default())
+    }
+
+    /// The same by another way to the servers.
+    ///
+    /// # Panics
+    /// It cannot be started.
+    #[must_use]
+    pub fn start_by(&self, host: &str, route: Route) -> Host {
+        self.configure(host, route);
         self.site.start_with(&format!("{host}.toml"))
     }
 }
 
 impl Tenant {
-    fn config(&self, plan: &TenantPlan, broker: Option<SocketAddr>) -> String {
+    fn config(&self, plan: &TenantPlan, route: Route) -> String {
         let TenantPlan { name, queue, tenant, store, connection, source, handlers } = plan;
-        let server = self.vhost.server().address();
-        let broker = self.vhost.url().replace(&server, &broker.map_or_else(|| server.clone(), |own| own.to_string()));
-        let database = self.database.database.runtime_url();
+        let by = |url: String, server: &str, way: Option<SocketAddr>| match way {
+            Some(own) => url.replace(server, &own.to_string()),
+            None => url,
+        };
+        let broker = by(self.vhost.url(), &self.vhost.server().address(), route.broker);
+        let own = &self.database.database;
+        let database = by(own.runtime_url(), &own.server().address(), route.database);
         let migrate = self.database.database.migrate_url();
         let of_handler = |(handler, event_type, lines): &(&str, &str, &str)| {
             format!(

@@ -12,7 +12,6 @@ pub mod probe;
 pub mod promise;
 pub mod proxy;
 pub mod publisher;
-pub mod relay;
 pub mod script;
 pub mod services;
 pub mod tenant_database;
