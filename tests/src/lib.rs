@@ -9,7 +9,6 @@ pub mod host;
 pub mod page;
 pub mod patience;
 pub mod probe;
-pub mod promise;
 pub mod proxy;
 pub mod publisher;
 pub mod script;

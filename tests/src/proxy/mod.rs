@@ -75,6 +75,15 @@ pub enum Message {
 }
 
 impl Message {
+    /// Whose it is.
+    #[must_use]
+    pub const fn protocol(self) -> Protocol {
+        match self {
+            Self::Statement(_) => Protocol::Mysql,
+            Self::Ack | Self::Delivery => Protocol::Amqp,
+        }
+    }
+
     const fn way(self) -> Way {
         match self {
             Self::Statement(_) | Self::Ack => Way::ToServer,
