@@ -82,7 +82,7 @@ impl<'a> Sent<'a> {
             Broken::by(
                 Invariant::Retries,
                 "an attempt is counted for each run that ended, and for nothing else",
-                self.miscounted(&found),
+                self.miscounted(&found, tables),
             ),
         ]
         .into_iter()
@@ -175,7 +175,8 @@ impl<'a> Sent<'a> {
         wrong.map(|Held { row, origin, .. }| format!("held row {row}, {ORIGIN} {origin:?}")).collect()
     }
 
-    fn miscounted(&self, found: &BTreeMap<String, (u8, Option<u32>)>) -> Vec<String> {
+    #[track_caller]
+    fn miscounted(&self, found: &BTreeMap<String, (u8, Option<u32>)>, tables: &impl Tables) -> Vec<String> {
         let Some(short_attempts_max) = self.short_attempts_max else { return Vec::new() };
         let wanted = |what: &str| match what {
             "until" => 2,
@@ -184,7 +185,15 @@ impl<'a> Sent<'a> {
         };
         let counted = self.feed.runs.iter().filter_map(|(key, what)| Some((key, what, found.get(key)?.1)));
         let wrong = counted.filter(|(_, what, attempts)| *attempts != Some(wanted(what)));
-        wrong.map(|(key, what, attempts)| format!("{key}: {what}, {attempts:?} counted")).collect()
+        wrong
+            .map(|(key, what, attempts)| {
+                let codes = tables.lines(&format!(
+                    "SELECT concat(a.attempt, ' ', a.code) FROM ob_attempt AS a JOIN ob_held AS x ON x.held_id = a.held_id
+                     WHERE CAST(x.business_key AS CHAR) = '{key}' ORDER BY a.attempt"
+                ));
+                format!("{key}: {what}, {attempts:?} counted, failed were {codes:?}")
+            })
+            .collect()
     }
 }
 

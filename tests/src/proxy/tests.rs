@@ -38,9 +38,11 @@ fn hears(mut stream: &TcpStream, wanted: &[u8]) {
 #[track_caller]
 fn ends_here(mut stream: &TcpStream) {
     let mut rest = Vec::new();
-    // A reset is an end too.
-    let _ = stream.read_to_end(&mut rest);
+    let ended = stream.read_to_end(&mut rest);
     assert_eq!(rest, Vec::<u8>::new());
+    // A reset is an end too.
+    let is_late = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
+    assert!(!ended.is_err_and(|error| is_late(&error)), "no end comes");
 }
 
 /// Neither a byte nor an end comes: the time is what is to be shown.
