@@ -3,9 +3,9 @@
 use oncebox_tests::{
     database::Tables as _,
     feed::entry,
-    fleet::{Fleet, Plan, QUEUE, TENANT, Tenant, TenantPlan},
+    fleet::{Fleet, Plan, QUEUE, Route, TENANT, Tenant, TenantPlan},
     patience::{PATIENCE, eventually},
-    relay::Relay,
+    proxy::{Protocol, Proxy, Treatment, Way},
     services::{Counts, User},
 };
 
@@ -22,17 +22,16 @@ fn effects(tenant: &Tenant) -> [i64; 3] {
 fn between_commit_and_ack(plan: Plan) {
     let fleet = Fleet::shared(plan);
     let tenant = &fleet.tenants[0];
-    let relay = Relay::to(&tenant.vhost.server().address());
-    fleet.configure("a", Some(relay.address()));
-    let host = fleet.site.start_with("a.toml").ready();
+    let proxy = Proxy::start(&tenant.vhost.server().address(), Protocol::Amqp);
+    let host = fleet.start_by("a", Route { broker: Some(proxy.address()), ..Route::default() }).ready();
     // It is subscribed: what is published now comes to it, and what it answers does not come back.
-    relay.hold_to_server();
+    proxy.treat(Way::ToServer, Treatment::Hold);
     tenant.publisher().publish(&[entry("e-1", "k-1", 5)]);
     let session = tenant.session();
     eventually("the row is committed", PATIENCE, || (session.number(APPLIED) == 1).then_some(()));
     tenant.vhost.wait_for(QUEUE, Counts { ready: 0, unacked: 1 });
     host.kill();
-    relay.cut();
+    proxy.close();
     tenant.vhost.wait_for(QUEUE, Counts { ready: 1, unacked: 0 });
     assert_eq!(session.number(DUPLICATES), 0);
 

@@ -65,6 +65,6 @@ fn a_good_handler_is_done_while_a_slow_one_and_a_failing_one_on_its_queue_are_no
     assert!(rows("slow", 0) < SLOW, "the slow one was done before: nothing is shown");
     assert_eq!(rows("failing", 2), FAILING);
     println!("good: {GOOD} applied while slow had {slow} of {SLOW}, failing {FAILING} parked");
-    oncebox_tests::promise::check_promise(&session);
+    oncebox_tests::checker::check_promise(&session);
     drop(host);
 }

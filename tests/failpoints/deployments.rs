@@ -4,7 +4,7 @@ use oncebox::failpoint::Place;
 use oncebox_tests::{
     database::Tables as _,
     feed::{entry, event},
-    fleet::{Fleet, Plan, TENANT, Tenant, TenantPlan},
+    fleet::{Fleet, Plan, Route, TENANT, Tenant, TenantPlan},
     host::Host,
     patience::{PATIENCE, eventually},
     probe::{ledger_of_version, with_change},
@@ -86,8 +86,8 @@ fn whoever_dies_at_a_deployment_it_becomes_active_and_every_event_is_applied_onc
         let (of_deploy, of_a): (&[_], &[_]) = if at == Place::OfferWritten { (&die, &[]) } else { (&[], &die) };
         // Whoever sees first that all are ready makes it active: that shall be `a`.
         let of_b: &[_] = if at == Place::Activated { &slowly } else { &[] };
-        let mut a = fleet.start_armed("a", of_a).ready();
-        let b = fleet.start_armed("b", of_b).ready();
+        let mut a = fleet.start_with("a", Route::default(), of_a).ready();
+        let b = fleet.start_with("b", Route::default(), of_b).ready();
         assert_eq!(served_by(tenant, &format!("before-{number}")), i64::from(number) - 1);
         fleet.site.write("next.wasm", version(number));
         let deployed = fleet.site.run_armed(&["deploy", "next.wasm", &place], of_deploy);

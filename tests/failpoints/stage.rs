@@ -6,7 +6,7 @@ use oncebox::{clock, failpoint::Place};
 use oncebox_tests::{
     database::Tables as _,
     feed::event,
-    fleet::{Fleet, Plan, TENANT, Tenant, TenantPlan},
+    fleet::{Fleet, Plan, Route, TENANT, Tenant, TenantPlan},
     host::Host,
     patience::{PATIENCE, eventually, pass},
     publisher::Publisher,
@@ -85,7 +85,7 @@ impl Stage {
     /// Starts host `a`, which will act at a place.
     pub(crate) fn armed(&self, place: Place, action: &str) -> Host {
         let failpoints = format!("{}={action}", place.name());
-        self.fleet.start_armed("a", &[("ONCEBOX_FAILPOINTS", &failpoints)]).ready()
+        self.fleet.start_with("a", Route::default(), &[("ONCEBOX_FAILPOINTS", &failpoints)]).ready()
     }
 
     /// Publishes some events.

@@ -2,12 +2,12 @@
 
 use oncebox::planted::Fault;
 use oncebox_tests::{
+    checker::broken,
     database::Tables as _,
     feed::entry,
-    fleet::{Fleet, Plan, QUEUE, TENANT, Tenant, TenantPlan},
+    fleet::{Fleet, Plan, QUEUE, Route, TENANT, Tenant, TenantPlan},
     host::Host,
     patience::{PATIENCE, eventually},
-    promise::{broken_rules, not_applied},
     services::{Counts, Session},
 };
 
@@ -23,7 +23,7 @@ fn caught(fault: Fault, story: fn(&Story) -> Vec<String>) -> Vec<String> {
         let session = fleet.tenants[0].session();
         let story_of = Story { fleet, session, fault };
         let mut found = story(&story_of);
-        found.extend(broken_rules(&story_of.session));
+        found.extend(broken(&story_of.session).iter().map(ToString::to_string));
         found
     };
     assert_eq!(played(None), Vec::<String>::new(), "without the fault");
@@ -45,7 +45,7 @@ impl Story {
     fn faulty(&self, failpoints: &str) -> Host {
         let mut environment = vec![("ONCEBOX_FAILPOINTS", failpoints)];
         environment.extend(self.fault.map(|fault| ("ONCEBOX_PLANTED_FAULT", fault.name())));
-        self.fleet.start_armed("a", &environment).ready()
+        self.fleet.start_with("a", Route::default(), &environment).ready()
     }
 
     /// Lets a host without a fault do what is left to do; keys that are not applied then.
@@ -55,6 +55,13 @@ impl Story {
         b.stop();
         not_applied(&self.session, keys)
     }
+}
+
+/// Keys that were published, that their handler would apply, and that are not applied.
+fn not_applied<K: AsRef<str>>(session: &Session, published: &[K]) -> Vec<String> {
+    let applied = session.lines("SELECT CAST(business_key AS CHAR) FROM ob_inbox WHERE state = 0");
+    let missing = published.iter().map(AsRef::as_ref).filter(|key| !applied.iter().any(|one| one == key));
+    missing.map(|key| format!("{key} is not applied")).collect()
 }
 
 fn published(tenant: &Tenant, events: usize) -> Vec<String> {

@@ -15,9 +15,8 @@ use oncebox_core::{
     value::Value,
 };
 use oncebox_tests::{
-    checker::imbalances,
+    checker::{broken, imbalances},
     fleet::SCHEMA,
-    promise::{attempts_off_record, broken_rules},
     services::{Kind, MysqlDatabase},
 };
 
@@ -59,8 +58,7 @@ impl Stage {
 
     /// Everything that is wrong with the tables.
     async fn found(&self) -> Vec<String> {
-        let mut found = broken_rules(self.database());
-        found.extend(attempts_off_record(self.database()));
+        let mut found: Vec<String> = broken(self.database()).iter().map(ToString::to_string).collect();
         found.extend(imbalances(self.bench.store.as_ref(), None).await.unwrap());
         found
     }

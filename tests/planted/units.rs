@@ -34,7 +34,7 @@ fn half_of_an_event_that_waited_too_long_is_found_without_its_inbox_row() {
         stranger.0.rollback().await.unwrap();
         Vec::new()
     };
-    caught(Fault::NoRollbackOn1205, story, &["no entry without an inbox row: broken by 1 rows\n    other b"]);
+    caught(Fault::NoRollbackOn1205, story, &["no entry without an inbox row: broken by 1\n    other b"]);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! One host for one file, and commands beside it.
 
 use oncebox_tests::{
+    checker::check_promise,
     feed::entry,
     patience::{PATIENCE, eventually},
-    promise::check_promise,
 };
 use serde_json::json;
 

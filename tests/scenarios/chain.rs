@@ -1,9 +1,9 @@
 //! Handlers that feed one another over `local`.
 
 use oncebox_tests::{
+    checker::check_promise,
     feed::{entry, event},
     patience::{PATIENCE, eventually},
-    promise::check_promise,
 };
 use serde_json::json;
 

@@ -4,9 +4,9 @@ use std::{thread, time::Duration};
 
 use oncebox::clock;
 use oncebox_tests::{
+    checker::{check_feed, check_promise},
     feed::{Chance, Feed},
     patience::{PATIENCE, pass},
-    promise::{check_feed, check_promise},
 };
 
 use crate::support::{ONE, settled};

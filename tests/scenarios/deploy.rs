@@ -3,11 +3,11 @@
 use std::{thread, time::Duration};
 
 use oncebox_tests::{
+    checker::{check_feed, check_promise},
     database::Database,
     feed::{Expected, Feed, entry, event},
     host::Site,
     patience::{PATIENCE, eventually, pass},
-    promise::{check_feed, check_promise},
     wat::{source, wat_component},
 };
 use serde_json::json;

@@ -4,11 +4,11 @@
 use std::{thread, time::Duration};
 
 use oncebox_tests::{
+    checker::check_promise,
     database::Database,
     feed::entry,
     host::{Host, Site},
     patience::{PATIENCE, eventually},
-    promise::check_promise,
 };
 
 use crate::support::{ONE, Plan, SOON, ledger, ledger_of_version, settled, with_change};

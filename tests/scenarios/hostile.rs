@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use oncebox_tests::{
+    checker::check_promise,
     database::Database,
     feed::entry,
     patience::{PATIENCE, eventually},
-    promise::check_promise,
     wat::{source, wat_component},
 };
 

@@ -4,8 +4,11 @@
 
 mod alone;
 mod chain;
+mod checker;
 mod crash;
 mod deploy;
+#[path = "../checker/faults.rs"]
+mod faults;
 mod fleet;
 mod hostile;
 mod latency;

@@ -7,11 +7,11 @@ use lapin::{
     options::{BasicPublishOptions, ConfirmSelectOptions},
 };
 use oncebox_tests::{
+    checker::{check_feed_delivered_again, check_promise},
     database::Database,
     feed::{Chance, Feed, entry},
     host::Site,
     patience::{PATIENCE, eventually, pass},
-    promise::{check_feed_delivered_again, check_promise},
     services::{Counts, Server, Vhost},
 };
 use serde_json::json;

@@ -1,9 +1,9 @@
 //! Which handlers get which events, and what becomes of those that nobody gets.
 
 use oncebox_tests::{
+    checker::check_promise,
     feed::{entry, event},
     patience::{PATIENCE, eventually},
-    promise::check_promise,
 };
 use serde_json::json;
 

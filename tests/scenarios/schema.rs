@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use oncebox_tests::{
+    checker::check_promise,
     feed::entry,
     patience::{PATIENCE, eventually},
-    promise::check_promise,
 };
 
 use crate::support::{ONE, settled};

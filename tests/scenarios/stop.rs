@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use oncebox_tests::{
+    checker::{check_feed, check_promise},
     database::Database,
     feed::{Feed, event},
     host::Host,
     patience::{PATIENCE, eventually},
-    promise::{check_feed, check_promise},
 };
 use serde_json::json;
 

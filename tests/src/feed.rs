@@ -79,6 +79,10 @@ pub struct Mix {
 pub struct Feed {
     /// The messages, in their order.
     pub lines: Vec<String>,
+    /// Of each line, the key; `None`: poison.
+    pub lines_keys: Vec<Option<String>>,
+    /// Of each key, what its run is told to do.
+    pub runs: BTreeMap<String, &'static str>,
     /// Each key with its end.
     pub keys: BTreeMap<String, Expected>,
     /// Messages without a key, or that cannot be read.
@@ -100,11 +104,17 @@ impl Feed {
     /// trap, some are more than the counter takes.
     #[must_use]
     pub fn mixed(seed: u64, count: usize, mix: Mix) -> Self {
+        Self::mixed_for("k", seed, count, mix)
+    }
+
+    /// The same with keys that begin with `name`.
+    #[must_use]
+    pub fn mixed_for(name: &str, seed: u64, count: usize, mix: Mix) -> Self {
         let to_conflicts = mix.duplicates + mix.conflicts;
         let to_poison = to_conflicts + mix.poison;
         let mut chance = Chance::new(seed);
         let mut feed = Self::default();
-        let mut before: Vec<(String, i64, &str)> = Vec::new();
+        let mut before: Vec<(String, i64, &'static str)> = Vec::new();
         for n in 0..count {
             let roll = chance.below(100);
             let known = usize::try_from(chance.below(before.len().max(1) as u64)).ok().and_then(|at| before.get(at));
@@ -122,6 +132,7 @@ impl Feed {
                     } else {
                         event(&format!("e-{n}"), &json!({ "amount": n }))
                     });
+                    feed.lines_keys.push(None);
                     continue;
                 }
                 _ => {
@@ -135,12 +146,14 @@ impl Feed {
                     };
                     let amount = i64::try_from(chance.below(100)).unwrap_or(0) + 1;
                     let amount = if what == "refused" { TOO_MUCH } else { amount };
-                    (format!("k-{n}"), amount, what)
+                    (format!("{name}-{n}"), amount, what)
                 }
             };
             let told = if what == "refused" { "apply" } else { what };
             let data = json!({ "key": key, "amount": amount, "do": told, "times": 2 });
             feed.lines.push(event(&format!("e-{n}"), &data));
+            feed.lines_keys.push(Some(key.clone()));
+            feed.runs.insert(key.clone(), what);
             let end = match what {
                 "skip" => Expected::Skipped,
                 "reject" | "trap" | "refused" => Expected::Dead,

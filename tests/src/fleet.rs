@@ -4,16 +4,12 @@
 
 use std::{fs, net::SocketAddr, os::unix::fs::symlink, time::Duration};
 
-use oncebox::store::Use;
-use tokio::runtime::Builder;
-
 use crate::{
-    checker::imbalances,
+    checker::check_promise,
     database::Tables as _,
     host::{Host, Site},
     patience::eventually,
     probe::{ledger, with_change},
-    promise::check_promise,
     publisher::Publisher,
     services::{Counts, MysqlDatabase, Server, Session, Vhost},
     tenant_database::TenantDatabase,
@@ -73,6 +69,15 @@ pub const TENANT: TenantPlan = TenantPlan {
 /// Tries again soon, so that a test need not wait.
 pub const SOON: &str = "retry = { first_ms = 20, delay_ms_max = 50, short_attempts_max = 2 }\n";
 
+/// Where a host finds the servers, when it is to go another way than straight.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Route {
+    /// The broker of all tenants.
+    pub broker: Option<SocketAddr>,
+    /// The database server of all tenants.
+    pub database: Option<SocketAddr>,
+}
+
 /// A tenant's own places.
 pub struct Tenant {
     /// Its name.
@@ -116,7 +121,7 @@ impl Fleet {
             database: TenantDatabase { database: MysqlDatabase::create(mysql) },
         };
         let fleet = Self { site: Site::new(""), tenants: plan.tenants.iter().map(tenant).collect(), plan };
-        fleet.configure("oncebox", None);
+        fleet.configure("oncebox", Route::default());
         for tenant in &fleet.tenants {
             tenant.database.documented("CREATE DATABASE");
         }
@@ -138,18 +143,18 @@ impl Fleet {
         fleet
     }
 
-    /// Writes the configuration of a host; `broker`: where it finds the broker, when it is to go another way.
+    /// Writes the configuration of a host.
     ///
     /// # Panics
     /// It cannot be written.
-    pub fn configure(&self, host: &str, broker: Option<SocketAddr>) {
+    pub fn configure(&self, host: &str, route: Route) {
         let data = self.site.path(&format!("data-{host}"));
         if !data.exists() {
             fs::create_dir(&data).unwrap();
             symlink(self.site.path("data/modules"), data.join("modules")).unwrap();
         }
         let tenants: String =
-            self.tenants.iter().zip(self.plan.tenants).map(|(tenant, plan)| tenant.config(plan, broker)).collect();
+            self.tenants.iter().zip(self.plan.tenants).map(|(tenant, plan)| tenant.config(plan, route)).collect();
         let text = format!(
             "[host]\nname = \"{host}\"\ndata_dir = \"data-{host}\"\nlisten = \"127.0.0.1:0\"\nlog = \"json\"\n{}\n{tenants}",
             self.plan.host
@@ -163,26 +168,39 @@ impl Fleet {
     /// It cannot be started.
     #[must_use]
     pub fn start(&self, host: &str) -> Host {
-        self.start_armed(host, &[])
+        self.start_by(host, Route::default())
     }
 
-    /// The same with more in its environment.
+    /// The same by another way to the servers.
     ///
     /// # Panics
     /// It cannot be started.
     #[must_use]
-    pub fn start_armed(&self, host: &str, environment: &[(&str, &str)]) -> Host {
-        self.configure(host, None);
-        self.site.start_armed(&format!("{host}.toml"), environment)
+    pub fn start_by(&self, host: &str, route: Route) -> Host {
+        self.start_with(host, route, &[])
+    }
+
+    /// The same with variables in its environment, as a build for tests knows them.
+    ///
+    /// # Panics
+    /// It cannot be started.
+    #[must_use]
+    pub fn start_with(&self, host: &str, route: Route, variables: &[(&str, &str)]) -> Host {
+        self.configure(host, route);
+        self.site.start_with_variables(&format!("{host}.toml"), variables)
     }
 }
 
 impl Tenant {
-    fn config(&self, plan: &TenantPlan, broker: Option<SocketAddr>) -> String {
+    fn config(&self, plan: &TenantPlan, route: Route) -> String {
         let TenantPlan { name, queue, tenant, store, connection, source, handlers } = plan;
-        let server = self.vhost.server().address();
-        let broker = self.vhost.url().replace(&server, &broker.map_or_else(|| server.clone(), |own| own.to_string()));
-        let database = self.database.database.runtime_url();
+        let by = |url: String, server: &str, way: Option<SocketAddr>| match way {
+            Some(own) => url.replace(server, &own.to_string()),
+            None => url,
+        };
+        let broker = by(self.vhost.url(), &self.vhost.server().address(), route.broker);
+        let own = &self.database.database;
+        let database = by(own.runtime_url(), &own.server().address(), route.database);
         let migrate = self.database.database.migrate_url();
         let of_handler = |(handler, event_type, lines): &(&str, &str, &str)| {
             format!(
@@ -274,18 +292,12 @@ kind = \"table\"
         eventually("no transaction is open", deadline, || (open(&own) == 0).then_some(()));
     }
 
-    /// Holds its tables against the promise and against each other.
+    /// Holds its tables against the promise.
     ///
     /// # Panics
     /// They break it.
     #[track_caller]
     pub fn check(&self) {
         check_promise(&self.session());
-        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let found = runtime.block_on(async {
-            let store = self.database.open(Use::Command).await.unwrap();
-            imbalances(store.as_ref(), None).await.unwrap()
-        });
-        assert_eq!(found, Vec::<String>::new(), "{}", self.name);
     }
 }

@@ -218,20 +218,20 @@ impl Site {
     /// It cannot be started.
     #[must_use]
     pub fn start_with(&self, config: &str) -> Host {
-        self.start_armed(config, &[])
+        self.start_with_variables(config, &[])
     }
 
-    /// The same with more in its environment.
+    /// The same with variables in its environment, as a build for tests knows them.
     ///
     /// # Panics
     /// It cannot be started.
     #[must_use]
-    pub fn start_armed(&self, config: &str, environment: &[(&str, &str)]) -> Host {
+    pub fn start_with_variables(&self, config: &str, variables: &[(&str, &str)]) -> Host {
         let number = self.hosts.fetch_add(1, Ordering::Relaxed);
         let log = self.path(&format!("host-{number}.log"));
         let run = ["--config", config, "run"];
         let mut command = self.oncebox(&run);
-        command.envs(environment.iter().copied()).stdin(Stdio::null()).stderr(File::create(&log).unwrap());
+        command.envs(variables.iter().copied()).stdin(Stdio::null()).stderr(File::create(&log).unwrap());
         Host { child: command.spawn().unwrap(), log }
     }
 
@@ -347,6 +347,14 @@ impl Host {
         }
         self.child.kill().unwrap();
         assert_eq!(self.child.wait().unwrap().signal(), Some(9));
+    }
+
+    /// Whether it has ended by now, in whatever way.
+    ///
+    /// # Panics
+    /// That cannot be seen.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// Sends SIGTERM.

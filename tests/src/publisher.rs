@@ -1,4 +1,5 @@
-//! A producer that does it right: persistent messages, confirms, and again whatever was not confirmed.
+//! A producer that does it right: persistent messages, confirms, and again whatever was not confirmed. Each message has a
+//! header that tells its body.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
@@ -7,9 +8,12 @@ use std::time::Duration;
 use lapin::{
     BasicProperties, Channel, Confirmation, Connection, ConnectionProperties,
     options::{BasicPublishOptions, ConfirmSelectOptions},
+    types::{AMQPValue, FieldTable},
 };
 use oncebox::clock;
 use tokio::runtime::{Builder, Runtime};
+
+use crate::checker::sent::{ORIGIN, origin};
 
 /// How long a broker may take for a confirm, or for a connection.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -86,7 +90,9 @@ async fn offer<'a>(
     for body in bodies {
         // Without `mandatory`, a message that no queue takes is confirmed too.
         let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
-        let properties = BasicProperties::default().with_delivery_mode(2);
+        let mut headers = FieldTable::default();
+        headers.insert(ORIGIN.into(), AMQPValue::LongString(origin(body).into()));
+        let properties = BasicProperties::default().with_delivery_mode(2).with_headers(headers);
         confirms.push(channel.basic_publish("".into(), queue.into(), options, body, properties).await?);
     }
     let mut unconfirmed = Vec::new();

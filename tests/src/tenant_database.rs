@@ -114,7 +114,7 @@ impl TenantDatabase {
     /// The store's.
     pub async fn open_through(&self, proxy: &Proxy, call_time: Duration) -> Result<Arc<MysqlStore>, StoreError> {
         let mut settings = self.settings();
-        settings.address.port = proxy.port;
+        settings.address.port = proxy.address().port();
         MysqlStore::open_impatient(&settings, LANES, Use::Command, call_time).await
     }
 

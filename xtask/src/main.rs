@@ -1,7 +1,8 @@
 //! The project's own commands, one file or folder each: `cargo demo`, `cargo verify`, `cargo services`,
-//! `cargo neighbours`, `cargo bless`.
+//! `cargo neighbours`, `cargo chaos`, `cargo bless`.
 
 mod bless;
+mod chaos;
 mod demo;
 mod licences;
 mod neighbours;
@@ -35,6 +36,10 @@ cargo neighbours                   how a good handler fares beside a slow and a 
     --rate N                       events a second, a third for each handler (default 200)
     --release                      builds the host as it is released
 cargo model [SCENARIO]...          explores the protocol's model (docs/model.md); `cargo model --help` says more
+cargo chaos                        two hosts on servers of their own while everything dies, in an order drawn from a seed;
+                                   exit code 1 when anything was lost or doubled. `cargo chaos --help` has the rest
+    --seed N                       the same order again (default: another one, printed)
+    --minutes M                    how long (default 10)
 cargo bless                        rewrites the generated pages under docs/reference
 cargo xtask --help                 this text
 
@@ -58,7 +63,8 @@ fn main() -> ExitCode {
 
 fn dispatch(args: &[&str]) -> Result {
     if args.iter().any(|arg| matches!(*arg, "--help" | "-h")) {
-        println!("{USAGE}");
+        let usage = if args.first() == Some(&"chaos") { chaos::USAGE } else { USAGE };
+        println!("{}", usage.trim_end());
         return Ok(());
     }
     let repo = Repo::find()?;
@@ -67,6 +73,7 @@ fn dispatch(args: &[&str]) -> Result {
         Some((&"verify", rest)) => verify::verify(&repo, rest),
         Some((&"services", rest)) => services::services(&repo, rest),
         Some((&"neighbours", rest)) => neighbours::neighbours(&repo, rest),
+        Some((&"chaos", rest)) => chaos::chaos(&repo, rest),
         Some((&"bless", rest)) => bless::bless(&repo, rest),
         Some((verb, _)) => Err(Failed::Usage(format!("there is no command `{verb}`"))),
         None => Err(Failed::Usage("which command?".to_owned())),

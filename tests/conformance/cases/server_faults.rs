@@ -10,7 +10,7 @@ use oncebox_core::{
     value::Value,
 };
 use oncebox_tests::{
-    proxy::{Plan, Proxy},
+    proxy::{Message, Plan, Protocol, Proxy, Then},
     services::PrivateServer,
     tenant_database::TenantDatabase,
 };
@@ -29,11 +29,11 @@ async fn unit_of<'a>(bench: &Bench, lane: &'a mut Box<dyn Lane>, token: u8) -> B
 }
 
 pub(crate) async fn a_commit_whose_answer_is_lost_is_seen_by_the_next_try(bench: Bench) {
-    let proxy = Proxy::start(&bench.tenant().database.server().address());
+    let proxy = Proxy::start(&bench.tenant().database.server().address(), Protocol::Mysql);
     let store = bench.tenant().open_through(&proxy, CALL_TIME).await.unwrap();
     let mut lane = store.lane().await.unwrap();
     let unit = unit_of(&bench, &mut lane, 1).await;
-    proxy.plan(Plan::CutAfter(b"COMMIT"));
+    proxy.plan(Plan { at: Message::Statement("COMMIT"), then: Then::CutAfter });
     let error = unit.commit().await.unwrap_err();
     assert!(matches!(error, StoreError::Away { .. }) && proxy.is_done(), "{error}");
     // Again, with a new token: the key waits for the old transaction, if it still lives, and shows the truth.
@@ -45,11 +45,11 @@ pub(crate) async fn a_commit_whose_answer_is_lost_is_seen_by_the_next_try(bench:
 }
 
 pub(crate) async fn a_commit_that_never_arrived_has_done_nothing(bench: Bench) {
-    let proxy = Proxy::start(&bench.tenant().database.server().address());
+    let proxy = Proxy::start(&bench.tenant().database.server().address(), Protocol::Mysql);
     let store = bench.tenant().open_through(&proxy, CALL_TIME).await.unwrap();
     let mut lane = store.lane().await.unwrap();
     let unit = unit_of(&bench, &mut lane, 1).await;
-    proxy.plan(Plan::CutBefore(b"COMMIT"));
+    proxy.plan(Plan { at: Message::Statement("COMMIT"), then: Then::CutBefore });
     let error = unit.commit().await.unwrap_err();
     assert!(matches!(error, StoreError::Away { .. }) && proxy.is_done(), "{error}");
     drop(unit_of(&bench, &mut lane, 2).await);

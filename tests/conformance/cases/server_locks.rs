@@ -9,6 +9,7 @@ use oncebox_core::{
     life::{HeldState, InboxState},
     value::Value,
 };
+use oncebox_tests::proxy::{Message, Plan, Protocol, Proxy, Then};
 use tokio::task::JoinHandle;
 
 use crate::bench::{Bench, LEASE, token_of};
@@ -335,13 +336,13 @@ pub(crate) async fn no_statement_of_a_unit_waits_for_a_neighbours_row(bench: Ben
 }
 
 pub(crate) async fn a_session_whose_call_is_over_its_time_is_killed_and_what_it_did_is_undone(bench: Bench) {
-    let proxy = oncebox_tests::proxy::Proxy::start(&bench.tenant().database.server().address());
+    let proxy = Proxy::start(&bench.tenant().database.server().address(), Protocol::Mysql);
     let store = bench.tenant().open_through(&proxy, Duration::from_millis(500)).await.unwrap();
     let mut lane = store.lane().await.unwrap();
     let mut unit = lane.begin().await.unwrap();
     unit.inbox_insert(token_of(1), &[bench.new_inbox("k")]).await.unwrap();
     let own = bench.session_of(unit.as_mut()).await;
-    proxy.plan(oncebox_tests::proxy::Plan::Silence(b"SAVEPOINT"));
+    proxy.plan(Plan { at: Message::Statement("SAVEPOINT"), then: Then::Mute });
     let error = unit.savepoint(Savepoint::Marks).await.unwrap_err();
     assert!(matches!(&error, StoreError::Away { message } if message.contains("was killed after 500 ms")), "{error}");
     assert!(!bench.tenant().database.sessions_of(&bench.tenant().database.runtime).contains(&own));

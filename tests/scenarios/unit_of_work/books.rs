@@ -27,17 +27,32 @@ async fn bench_with_some_of_everything() -> Bench {
 on_every_store!(each_planted_fault_makes_the_checker_speak);
 async fn each_planted_fault_makes_the_checker_speak() {
     for (fault, said) in [
-        ("DELETE FROM ob_inbox WHERE business_key = x'656d697473'", "plain: applied, and applied rows: 2 and 1"),
-        ("DELETE FROM ob_tally WHERE verdict = 1", "plain: duplicates and conflicts, and further"),
-        ("UPDATE ob_tally SET n = n + 1 WHERE verdict = 0", "plain: applied, and applied rows: 3 and 2"),
-        ("UPDATE ob_inbox SET duplicates = 0 WHERE duplicates > 0", "plain: duplicates and conflicts, and further"),
-        ("UPDATE ob_inbox SET state = 0 WHERE state = 2", "parked held rows, and keys parked for them: 1 and 0"),
-        ("UPDATE ob_held SET state = 5 WHERE state = 0", "parked inbox rows, and parked rows held for them: 1 and 0"),
-        ("UPDATE ob_held SET state = 5 WHERE state = 1", "dead inbox rows, and dead rows held for them: 1 and 0"),
-        ("UPDATE ob_held SET times = 2 WHERE state = 2", "plain: conflicts, and times of conflict rows: 1 and 2"),
-        ("DELETE FROM ob_attempt WHERE held_id > 0", "verdicts parked and dead, and attempts that did not apply"),
-        ("DELETE FROM ob_body WHERE held_id > 0", "held rows, and held rows with a body: 3 and 0"),
-        ("UPDATE ob_outbox SET business_key = x'64656164'", "outgoing events, and outgoing events of applied"),
+        (
+            "DELETE FROM ob_inbox WHERE business_key = x'656d697473'",
+            "I15 books: applied, skipped and dead are rows: plain: applied 2 of 1",
+        ),
+        (
+            "DELETE FROM ob_tally WHERE verdict = 1",
+            "I15 books: duplicates and conflicts are counted on the keys' rows: plain: ",
+        ),
+        (
+            "UPDATE ob_tally SET n = n + 1 WHERE verdict = 0",
+            "I15 books: applied, skipped and dead are rows: plain: applied 3 of 2",
+        ),
+        (
+            "UPDATE ob_inbox SET duplicates = 0 WHERE duplicates > 0",
+            "I15 books: duplicates and conflicts are counted on the keys' rows: plain: ",
+        ),
+        ("UPDATE ob_inbox SET state = 0 WHERE state = 2", "I3 atomic: a parked or dead held row has its key"),
+        ("UPDATE ob_held SET state = 5 WHERE state = 0", "I3 atomic: a parked or dead key has one open held row"),
+        ("UPDATE ob_held SET state = 5 WHERE state = 1", "I3 atomic: a parked or dead key has one open held row"),
+        (
+            "UPDATE ob_held SET times = 2 WHERE state = 2",
+            "I15 books: conflicts are sightings on conflict rows: plain: 1 of 2",
+        ),
+        ("DELETE FROM ob_attempt WHERE held_id > 0", "I15 books: parked and dead, but for poison"),
+        ("DELETE FROM ob_body WHERE held_id > 0", "I13 kept: a held row has its message"),
+        ("UPDATE ob_outbox SET business_key = x'64656164'", "I3 atomic: an outgoing event belongs to an applied key"),
     ] {
         let bench = bench_with_some_of_everything().await;
         assert!(bench.run(fault).await > 0, "{fault}");

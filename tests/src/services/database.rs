@@ -90,8 +90,23 @@ impl MysqlDatabase {
     #[must_use]
     #[track_caller]
     pub fn session(&self) -> Session {
+        self.session_at(&self.root_url())
+    }
+
+    /// The same as somebody else.
+    ///
+    /// # Panics
+    /// The server does not let him in.
+    #[must_use]
+    #[track_caller]
+    pub fn session_of(&self, user: &User) -> Session {
+        self.session_at(&self.url_of(user))
+    }
+
+    #[track_caller]
+    fn session_at(&self, url: &str) -> Session {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let connection = runtime.block_on(MySqlConnection::connect(&self.root_url()));
+        let connection = runtime.block_on(MySqlConnection::connect(url));
         let connection = connection.unwrap_or_else(|error| panic!("{}: {error}", self.name));
         Session { runtime, connection: RefCell::new(connection) }
     }

@@ -190,6 +190,18 @@ impl Vhost {
         }
     }
 
+    /// Connections of hosts now, as the API knows them: seconds old.
+    ///
+    /// # Panics
+    /// The server does not answer.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        let answer = self.api.ask("GET", &format!("/vhosts/{}/connections", self.name), None);
+        let name = |connection: &Value| connection["client_properties"]["connection_name"].as_str().map(str::to_owned);
+        let names = answer.as_array().into_iter().flatten().filter_map(name);
+        names.filter(|name| name.starts_with("oncebox ")).count()
+    }
+
     /// Closes, from the server's side, the connections that show themselves under this name; how many there were.
     ///
     /// # Panics
