@@ -86,6 +86,7 @@ fn what_is_left_to_do_and_who_holds_on_is_reported() {
     });
     open.execute("ROLLBACK");
     tenant.publisher().publish(&[entry("e-2", "k-2", 1)]);
+    tenant.vhost.wait_for(QUEUE, Counts { ready: 1, unacked: 0 });
     let left = live::liveness(tenant, 20, 1);
     assert_eq!(left.iter().map(|broken| &broken.rows[..]).collect::<Vec<_>>(), [["queue in: 1 ready, 0 unacked"]]);
 }
@@ -104,6 +105,7 @@ fn messages_that_are_neither_at_the_broker_nor_in_the_tables_are_reported() {
     assert_eq!(live::ack_after_commit(sent.undecided(&session, keys()), tenant.vhost.counts(QUEUE)), None);
     // Gone without a verdict, as if acked before the COMMIT.
     tenant.vhost.purge_queue(QUEUE);
+    tenant.vhost.wait_for(QUEUE, Counts { ready: 0, unacked: 0 });
     is_found(
         Invariant::AckAfterCommit,
         live::ack_after_commit(sent.undecided(&session, keys()), tenant.vhost.counts(QUEUE)),

