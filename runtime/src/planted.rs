@@ -77,12 +77,12 @@ pub(crate) fn check() -> Result<(), String> {
 }
 
 #[cfg(feature = "planted-faults")]
-pub(crate) use self::planted::{check, clock_ahead_us};
+pub(crate) use self::chosen::{check, clock_ahead_us};
 #[cfg(feature = "planted-faults")]
-pub use self::planted::{is, scope, with_clock_ahead};
+pub use self::chosen::{is, scope, with_clock_ahead};
 
 #[cfg(feature = "planted-faults")]
-mod planted {
+mod chosen {
     use std::{sync::OnceLock, time::Duration};
 
     use super::Fault;
