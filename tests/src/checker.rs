@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use oncebox::store::{HandlerId, Store, StoreError, UnitOfWork};
-use oncebox_core::{life::Verdict, value::Value};
+use oncebox_core::{failure::Class, life::Verdict, value::Value};
 
 /// Counts that must be equal: what is compared, and the two texts.
 const EQUAL: [(&str, &str, &str); 5] = [
@@ -100,7 +100,9 @@ async fn read(
     }
     let failed = number(unit, &tally(&[Verdict::Parked, Verdict::Dead], "TRUE")).await?;
     let poison = number(unit, "SELECT coalesce(sum(times), 0) FROM ob_held WHERE state = 4").await?;
-    let attempts = number(unit, "SELECT count(*) FROM ob_attempt").await?;
+    // Of a death nothing came back: the verdict is that of the one that is given up without a run.
+    let deaths = Class::DeathAlone.number();
+    let attempts = number(unit, &format!("SELECT count(*) FROM ob_attempt WHERE class <> {deaths}")).await?;
     let put_aside = put_aside.map_or((failed - poison - attempts).max(0), i128::from);
     let what = "verdicts parked and dead, and attempts that did not apply";
     compare(what, failed - poison, attempts + put_aside, &mut found);

@@ -7,6 +7,7 @@ use std::{
 };
 
 use oncebox_core::{
+    blame::Suspicion,
     envelope,
     failure::Failure,
     identify::{Identity, message_hash},
@@ -16,6 +17,7 @@ use oncebox_core::{
 use tokio::sync::watch;
 
 use super::{
+    blame,
     delivery::{Claim, Delivery, Target},
     handler::{Deployed, Handler},
     tenant::Tenant,
@@ -93,8 +95,13 @@ async fn claim(tenant: &Tenant, handler: &Arc<Handler>, deployed: &Arc<Deployed>
         return Ok(());
     }
     let token = LeaseToken(rand::random());
-    for row in tenant.store.held_claim(handler.id, room, token, tenant.lease_time).await? {
-        tenant.spread(delivery(tenant, handler, deployed, row, token));
+    let rows = tenant.store.held_claim(handler.id, room, token, tenant.lease_time, tenant.start()).await?;
+    let lives = blame::lives(tenant, rows.iter().flat_map(|row| [&row.open.beside, &row.open.alone])).await?;
+    for row in rows {
+        let suspicion = row.open.suspicion(tenant.boot, &lives, tenant.boot_timeout);
+        let mut delivery = delivery(tenant, handler, deployed, row, token);
+        blame::charge(tenant, &mut delivery, suspicion);
+        tenant.spread(delivery);
     }
     Ok(())
 }
@@ -120,6 +127,7 @@ fn delivery(
         envelope: opened.ok(),
         hops: row.hops,
         received_us: row.received_us,
+        is_begun: false,
         is_at_risk: false,
         settle: None,
     };
@@ -130,6 +138,7 @@ fn delivery(
         counted: Counted { attempts: row.attempts, attempts_short: row.attempts_short },
         claim: Some(Claim { held: row.held, token, generation: row.generation, place }),
         unrun,
+        suspicion: Suspicion::default(),
         lock_waits: 0,
         turn: None,
         in_hand: tenant.in_hand.clone(),

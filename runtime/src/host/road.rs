@@ -9,14 +9,16 @@
 use std::{collections::HashMap, sync::Arc};
 
 use oncebox_core::{
+    blame::Suspicion,
     config::Unrouted,
     envelope,
     failure::{Class, Failure},
-    identify::{identify, message_hash},
+    identify::identify,
     retry::Counted,
 };
 
 use super::{
+    blame::{Begun, Counter, charge, end_late},
     delivery::{Delivery, Target},
     lane::{LaneContext, Patience},
     link::Link,
@@ -25,15 +27,16 @@ use super::{
     unit_of_work::{Done, Fate},
 };
 use crate::{
-    source::{Intake, Origin, Receipt, Settle, Source, Taken},
+    source::{Intake, Origin, Receipt, Settle, Source},
     store::{InboxKey, InboxRow},
 };
 
-/// From a source into the lanes: what is ready is taken, identified, and spread by handler and key.
-pub(super) async fn intake(tenant: Arc<Tenant>, source: Arc<dyn Source>) {
+/// From a source into the lanes: what is ready is taken, counted, identified, and spread by handler and key.
+pub(super) async fn intake(tenant: Arc<Tenant>, source: Arc<dyn Source>, counter: Counter) {
     while let Some(messages) = source.take().await {
-        for taken in messages {
-            for delivery in identified(&tenant, source.as_ref(), taken) {
+        let Some(messages) = counter.count(messages).await else { return };
+        for begun in messages {
+            for delivery in identified(&tenant, source.as_ref(), begun) {
                 tenant.spread(delivery);
             }
         }
@@ -44,9 +47,9 @@ pub(super) async fn intake(tenant: Arc<Tenant>, source: Arc<dyn Source>) {
 pub(super) async fn lane(lane: LaneContext, mut link: Link) {
     while let Some(batch) = link.take(&lane).await {
         let Some(looked_up) = look_up(&lane, &mut link, batch).await else { return };
-        let ran = run(&lane, looked_up).await;
+        let (ran, alone) = run(&lane, &mut link, looked_up).await;
         let ran = put_back_undecided(&lane.queue, ran).await;
-        for (items, done) in lane.decide(&mut link, ran).await {
+        for (items, done) in lane.decide(&mut link, ran, alone).await {
             settle(&lane, items, done).await;
         }
         link.make_way().await;
@@ -54,8 +57,9 @@ pub(super) async fn lane(lane: LaneContext, mut link: Link) {
 }
 
 /// Identify: one delivery for each handler that a route gives the message to.
-fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Delivery> {
+fn identified(tenant: &Tenant, source: &dyn Source, begun: Begun) -> Vec<Delivery> {
     let Intake { name, envelope: rule, limits, unrouted, .. } = source.intake();
+    let Begun { taken, hash, against } = begun;
     let opened = envelope::open(&taken.message, rule, limits);
     let event_type = opened.as_ref().map_or("", |envelope| envelope.event_type.as_str());
     let handlers = source.intake().handlers(event_type);
@@ -68,11 +72,12 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
     };
     let origin = Arc::new(Origin {
         source: name.clone(),
-        hash: message_hash(&taken.message),
+        hash,
         message: taken.message,
         envelope,
         hops: taken.hops,
         received_us: taken.received_us,
+        is_begun: taken.is_redelivered,
         is_at_risk: taken.at_risk.is_some(),
         settle: Some(settle),
     });
@@ -84,6 +89,7 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
         counted: Counted::default(),
         claim: None,
         unrun: taken.at_risk.clone(),
+        suspicion: Suspicion::default(),
         lock_waits: 0,
         turn: None,
         in_hand: tenant.in_hand.clone(),
@@ -108,6 +114,8 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
         .map(|(handler, deployed)| {
             let identity = identify(envelope, &origin.message, &deployed.rule, limits).map_err(Failure::from);
             let mut delivery = delivery(Target::Handler(handler, deployed), identity);
+            let suspicion = against.suspicion(tenant, delivery.handler_id());
+            charge(tenant, &mut delivery, suspicion);
             delivery.turn = delivery.order_key().map(|key| tenant.lines.enter(key));
             delivery
         })
@@ -168,13 +176,20 @@ async fn settle(lane: &LaneContext, items: Vec<Item>, done: Done) {
     if done.has_due {
         tenant.parked.notify_one();
     }
-    let mut left: HashMap<Arc<str>, Vec<Receipt>> = HashMap::new();
+    let (mut left, mut late): (HashMap<Arc<str>, Vec<Receipt>>, Vec<Arc<Origin>>) = (HashMap::new(), Vec::new());
     for (receipt, (origin, n)) in decided {
         let in_unit = receipt.local().is_some_and(|(id, _)| done.settled.contains(&id));
-        if origin.settle.as_ref().is_some_and(|settle| settle.decided(n)) && !in_unit {
+        if !origin.settle.as_ref().is_some_and(|settle| settle.decided(n)) {
+            continue;
+        }
+        if !in_unit {
             left.entry(origin.source.clone()).or_default().push(receipt);
         }
+        if origin.is_begun && !done.ended.contains(&receipt) {
+            late.push(origin);
+        }
     }
+    end_late(tenant, &late).await;
     for (name, receipts) in left {
         if let Some(source) = tenant.sources.get(&name) {
             source.settle(&receipts).await;

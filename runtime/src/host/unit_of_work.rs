@@ -15,6 +15,7 @@ use oncebox_core::{
 };
 
 use super::{
+    blame::ends,
     delivery::{Delivery, Target},
     inside,
     lane::LaneContext,
@@ -27,7 +28,7 @@ use crate::{
     clock,
     plugin::Outcome,
     source::{Receipt, Settle},
-    store::{InboxRow, Lane, LocalId, NewInbox, Savepoint, StoreError, UnitOfWork},
+    store::{InboxRow, Lane, LocalId, NewInbox, Savepoint, StartEnd, StoreError, UnitOfWork},
 };
 
 /// What became of an item of the batch.
@@ -92,6 +93,8 @@ pub struct Done {
     pub fates: Vec<Fate>,
     /// Local messages that were settled in the same transaction.
     pub settled: Vec<LocalId>,
+    /// Messages that came again, or runs alone of them, whose ends were written in the same transaction.
+    pub ended: Vec<Receipt>,
     /// Something was parked, or made due.
     pub has_due: bool,
     /// From BEGIN to COMMIT.
@@ -105,7 +108,7 @@ enum Ending {
 
 /// What stands in the open transaction, waiting for its end.
 enum Written {
-    Whole { fates: Vec<Fate>, settled: Vec<LocalId>, has_due: bool },
+    Whole { fates: Vec<Fate>, settled: Vec<LocalId>, ended: Vec<Receipt>, has_due: bool },
     NotOurs(Vec<LocalId>),
 }
 
@@ -118,9 +121,9 @@ async fn attempt(
     let began = clock::monotonic();
     let mut unit = connection.begin().await?;
     match write(lane, unit.as_mut(), batch, lost).await {
-        Ok(Written::Whole { fates, settled, has_due }) => {
+        Ok(Written::Whole { fates, settled, ended, has_due }) => {
             unit.commit().await?;
-            Ok(Ending::Committed(Done { fates, settled, has_due, took: began.elapsed() }))
+            Ok(Ending::Committed(Done { fates, settled, ended, has_due, took: began.elapsed() }))
         }
         Ok(Written::NotOurs(ids)) => {
             unit.give_up().await?;
@@ -172,9 +175,11 @@ async fn write(
     if !not_ours.is_empty() {
         return Ok(Written::NotOurs(not_ours));
     }
+    let (ended, ends): (Vec<Receipt>, Vec<StartEnd>) = ends(batch, &fates).into_iter().unzip();
+    unit.start_end(&ends).await?;
     unit.release(Savepoint::Marks).await?;
     let settled = settled.into_iter().map(|(id, _)| id).collect();
-    Ok(Written::Whole { fates, settled, has_due: marks.has_due() })
+    Ok(Written::Whole { fates, settled, ended, has_due: marks.has_due() })
 }
 
 /// Inserts the rows of deliveries, all of them and sorted, or locks those of claims; then locks the order rows of what

@@ -14,7 +14,7 @@ use super::{
     many::{Many, cut},
     session::Session,
 };
-use crate::store::{HeldId, HeldMark, NewAttempt, NewHeld, StoreError, encode_headers};
+use crate::store::{HeldId, HeldMark, NewAttempt, NewHeld, StoreError, encode_headers, starts::columns};
 
 const TABLE: &str = "ob_held";
 
@@ -23,8 +23,8 @@ const TABLE: &str = "ob_held";
 static INSERT: Many = Many::insert(
     "INSERT INTO ob_held (identity, handler_id, state, business_key, due_at, attempts, attempts_short, class, code,
        message, fingerprint, rule_id, deployment_id, source, hops, event_id, event_type, event_time, received_at,
-       ordering_key, place, changed_at) VALUES ",
-    "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6))",
+       ordering_key, place, starts, starts_alone, changed_at) VALUES ",
+    "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6))",
     " ON DUPLICATE KEY UPDATE times = times + 1, changed_at = UTC_TIMESTAMP(6)",
 );
 static READ: Many = Many::keys("SELECT identity, held_id, state, times FROM ob_held WHERE ", "identity = ?", "");
@@ -37,8 +37,8 @@ const LAST_REVISION: &str = "SELECT MAX(revision) FROM ob_body WHERE held_id = ?
 /// Identity, handler, key and fingerprint are what they were: they are what the row was found by.
 const OPEN_AGAIN: &str = "UPDATE ob_held SET state = ?, due_at = ?, lease_token = NULL, attempts = ?,
        attempts_short = ?, class = ?, code = ?, message = ?, rule_id = ?, deployment_id = ?, generation = 0,
-       source = ?, hops = ?, event_id = ?, event_type = ?, event_time = ?, received_at = ?, ordering_key = ?, place = ?
-    WHERE held_id = ?";
+       source = ?, hops = ?, event_id = ?, event_type = ?, event_time = ?, received_at = ?, ordering_key = ?, place = ?,
+       starts = ?, starts_alone = ? WHERE held_id = ?";
 const COUNT: &str = "UPDATE ob_held SET class = ?, code = ?, message = ? WHERE held_id = ?";
 
 static LOCK: Many = Many::keys(
@@ -49,7 +49,8 @@ static LOCK: Many = Many::keys(
 static MARK: Many = Many::keys(
     "UPDATE ob_held FORCE INDEX (PRIMARY) SET state = ?, due_at = ?, lease_token = NULL, attempts = ?,
        attempts_short = ?, class = COALESCE(?, class), code = COALESCE(?, code), message = COALESCE(?, message),
-       deployment_id = COALESCE(?, deployment_id), place = IF(?, NULL, place), changed_at = UTC_TIMESTAMP(6) WHERE ",
+       deployment_id = COALESCE(?, deployment_id), place = IF(?, NULL, place), starts = ?, starts_alone = ?,
+       changed_at = UTC_TIMESTAMP(6) WHERE ",
     "(held_id = ? AND lease_token = ?)",
     "",
 );
@@ -172,9 +173,13 @@ fn bind_new(args: &mut Args, row: &NewHeld) {
     args.add(datetime(row.received_us));
     args.add(row.place.as_ref().map(|place| place.ordering_key.as_slice()));
     args.add(row.place.as_ref().map(|place| place.place));
+    let (starts, starts_alone) = columns(&row.open);
+    args.add(starts);
+    args.add(starts_alone);
 }
 
 async fn open_again(session: &mut Session, held: HeldId, row: &NewHeld) -> Result<(), StoreError> {
+    let (starts, starts_alone) = columns(&row.open);
     let args = args![
         row.state.number(),
         row.due_us.map(datetime),
@@ -193,6 +198,8 @@ async fn open_again(session: &mut Session, held: HeldId, row: &NewHeld) -> Resul
         datetime(row.received_us),
         row.place.as_ref().map(|place| place.ordering_key.as_slice()),
         row.place.as_ref().map(|place| place.place),
+        starts,
+        starts_alone,
         held.0,
     ];
     session.execute("held insert", OPEN_AGAIN, args).await?;
@@ -254,13 +261,14 @@ pub(super) async fn mark(session: &mut Session, marks: &[HeldMark]) -> Result<()
 }
 
 fn becomes_the_same(one: &HeldMark, other: &HeldMark) -> bool {
-    let HeldMark { held: _, token: _, state, due_us, attempts, attempts_short, why, deployment } = one;
+    let HeldMark { held: _, token: _, state, due_us, attempts, attempts_short, why, deployment, open } = one;
     *state == other.state
         && *due_us == other.due_us
         && *attempts == other.attempts
         && *attempts_short == other.attempts_short
         && *why == other.why
         && *deployment == other.deployment
+        && *open == other.open
 }
 
 fn bind_mark(args: &mut Args, mark: &HeldMark) {
@@ -274,6 +282,9 @@ fn bind_mark(args: &mut Args, mark: &HeldMark) {
     args.add(why.map(|(_, _, message)| message.as_str()));
     args.add(mark.deployment.map(|deployment| deployment.0));
     args.add(mark.state == HeldState::Resolved);
+    let (starts, starts_alone) = columns(&mark.open);
+    args.add(starts);
+    args.add(starts_alone);
 }
 
 /// The one of a group that was not written: its row has another number of marks than this unit gave it. Those written
