@@ -42,6 +42,16 @@ const UNDECIDED: Described = Described {
     labels: &["tenant"],
     meaning: "Deliveries whose unit of work failed for a reason that is not an absent database; each has an error in the log.",
 };
+const SUSPECTS: Described = Described {
+    name: "oncebox_suspects_alone_total",
+    labels: &["tenant", "handler"],
+    meaning: "Runs of suspects since this host began: a life of a host has crashed with them in hand, so nothing else runs meanwhile.",
+};
+const DEATHS: Described = Described {
+    name: "oncebox_deaths_alone_total",
+    labels: &["tenant", "handler"],
+    meaning: "How often since it began this host has found an event with which a life of a host has ended while nothing else ran.",
+};
 const HELD: Described = Described {
     name: "oncebox_held_rows",
     labels: &["tenant", "handler", "state"],
@@ -64,7 +74,8 @@ const WAITING: Described = Described {
 };
 
 /// All metrics, in the order of the page.
-pub const ALL: [&Described; 9] = [&VERDICTS, &LATENCY, &UNITS, &EVENTS, &UNDECIDED, &HELD, &OLDEST, &LOCAL, &WAITING];
+pub const ALL: [&Described; 11] =
+    [&VERDICTS, &LATENCY, &UNITS, &EVENTS, &UNDECIDED, &SUSPECTS, &DEATHS, &HELD, &OLDEST, &LOCAL, &WAITING];
 
 /// The page `docs/reference/metrics.md`.
 #[must_use]
@@ -88,6 +99,8 @@ pub struct Metrics {
     units: HistogramVec,
     events: HistogramVec,
     undecided: IntCounterVec,
+    suspects: IntCounterVec,
+    deaths: IntCounterVec,
     held: GaugeVec,
     oldest: GaugeVec,
     local: GaugeVec,
@@ -124,6 +137,8 @@ impl Metrics {
             units: histogram(&UNITS, &seconds)?,
             events: histogram(&EVENTS, &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0])?,
             undecided: counter(&UNDECIDED)?,
+            suspects: counter(&SUSPECTS)?,
+            deaths: counter(&DEATHS)?,
             held: gauge(&HELD)?,
             oldest: gauge(&OLDEST)?,
             local: gauge(&LOCAL)?,
@@ -142,6 +157,16 @@ impl Metrics {
         let waited_us = crate::clock::now_us().saturating_sub(delivery.origin.received_us).max(0);
         #[expect(clippy::cast_precision_loss, reason = "a histogram needs no more than 2^53 microseconds")]
         self.latency.with_label_values(&[&*tenant.name, handler]).observe(waited_us as f64 / 1e6);
+    }
+
+    /// A suspect is about to run alone.
+    pub fn suspect_ran(&self, tenant: &str, handler: &str) {
+        self.suspects.with_label_values(&[tenant, handler]).inc();
+    }
+
+    /// An event was found with which a process has ended.
+    pub fn death_found(&self, tenant: &str, handler: &str) {
+        self.deaths.with_label_values(&[tenant, handler]).inc();
     }
 
     /// A committed unit of work.

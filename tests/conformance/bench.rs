@@ -8,8 +8,9 @@ use oncebox::store::{
     DeploymentId, HandlerId, InboxKey, Lane, NewHeld, NewInbox, RuleId, Store, UnitOfWork, Use, sqlite::SqliteStore,
 };
 use oncebox_core::{
+    blame::{Open, Start},
     failure::Class,
-    ids::{BusinessKey, Fingerprint, HeldIdentity, LeaseToken},
+    ids::{BootId, BusinessKey, Fingerprint, HeldIdentity, LeaseToken},
     life::HeldState,
     message::{Header, Message},
     value::Value,
@@ -34,6 +35,9 @@ const MYSQL_SCHEMA: [&str; 3] = [
 pub(crate) const LEASE: Duration = Duration::from_secs(3600);
 /// A lease that is over as soon as it is given.
 pub(crate) const NO_LEASE: Duration = Duration::ZERO;
+
+/// By whom and when claims are begun, where that does not matter.
+pub(crate) const START: Start = Start { boot: BootId([1; 16]), at_us: 1 };
 
 pub(crate) struct Bench {
     pub(crate) store: Arc<dyn Store>,
@@ -152,6 +156,14 @@ impl Bench {
         }
     }
 
+    /// A time of our own tables, given in microseconds since 1970.
+    pub(crate) fn at(&self, us: i64) -> String {
+        match &self.place {
+            Place::File { .. } => us.to_string(),
+            Place::Server(_) => format!("TIMESTAMPADD(MICROSECOND, {us}, '1970-01-01 00:00:00.000000')"),
+        }
+    }
+
     pub(crate) fn key(&self, key: &str) -> InboxKey {
         (self.handler, BusinessKey::new(key))
     }
@@ -195,6 +207,7 @@ impl Bench {
             received_us: 1_000_000,
             body: Arc::new(message(b"first")),
             place: None,
+            open: Open::default(),
         }
     }
 

@@ -152,6 +152,14 @@ cases! {
     Common held a_mark_without_a_reason_keeps_the_last_one;
     Common held attempts_are_numbered_by_generation;
     Common held one_question_tells_which_handlers_have_something_due_and_when;
+    Common starts a_message_that_comes_again_is_counted_once_a_life;
+    Common starts a_column_of_starts_keeps_the_newest;
+    Common starts an_end_is_of_a_message_or_of_one_handlers_run_alone;
+    Common starts the_end_of_a_unit_that_is_rolled_back_is_none;
+    Common starts a_claim_is_a_start_and_its_mark_says_what_is_kept;
+    Common starts only_a_claim_under_its_token_may_run_alone;
+    Common starts the_tables_know_whether_a_life_has_ended_has_a_successor_or_is_silent;
+    Sqlite starts a_life_that_the_next_one_had_to_end_has_crashed;
     Common local an_offered_message_is_claimed_once_and_comes_back_whole;
     Common local claims_take_the_oldest_due_first_and_only_their_own_source;
     Common local a_claim_that_was_taken_over_cannot_settle;

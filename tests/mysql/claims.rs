@@ -3,12 +3,16 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use oncebox::store::HandlerId;
-use oncebox_core::ids::LeaseToken;
+use oncebox_core::{
+    blame::Start,
+    ids::{BootId, LeaseToken},
+};
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
 
 use crate::bench::{Bench, message};
 
 const LEASE: Duration = Duration::from_secs(60);
+const START: Start = Start { boot: BootId([1; 16]), at_us: 1 };
 
 /// Parked rows of two handlers, by hand: 400 due ones each, 400 that wait for a time, 400 that wait for a predecessor,
 /// and 400 dead.
@@ -66,7 +70,7 @@ pub(crate) async fn claims_go_in_index_order_without_a_sort(bench: Bench) {
         AND due_at <= UTC_TIMESTAMP(6) ORDER BY due_at, held_id LIMIT 10 FOR UPDATE SKIP LOCKED";
     assert_eq!(sqlx::query(pick).fetch_all(&mut *open).await.unwrap().len(), 10);
     let store = bench.host().await;
-    let claimed = store.held_claim(HandlerId(1), 30, LeaseToken([1; 16]), LEASE).await.unwrap();
+    let claimed = store.held_claim(HandlerId(1), 30, LeaseToken([1; 16]), LEASE, START).await.unwrap();
     open.rollback().await.unwrap();
     let ids: BTreeSet<String> = claimed.iter().map(|row| row.held.to_string()).collect();
     assert_eq!(ids, in_order[10..].iter().cloned().collect());
@@ -84,8 +88,8 @@ pub(crate) async fn two_hosts_share_what_is_due_and_nobody_waits(bench: Bench) {
     for round in 0..50u8 {
         let (a, b) = (LeaseToken([2 * round + 1; 16]), LeaseToken([2 * round + 2; 16]));
         let (h1, h2, l1, l2) = tokio::join!(
-            one.held_claim(HandlerId(1), 7, a, LEASE),
-            other.held_claim(HandlerId(1), 7, b, LEASE),
+            one.held_claim(HandlerId(1), 7, a, LEASE, START),
+            other.held_claim(HandlerId(1), 7, b, LEASE, START),
             one.local_claim("orders", 7, a, LEASE),
             other.local_claim("orders", 7, b, LEASE),
         );

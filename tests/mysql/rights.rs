@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use oncebox::store::{HeldFilter, StoreError, Use};
-use oncebox_core::ids::{BootId, BusinessKey, LeaseToken};
+use oncebox::store::{HeldFilter, StartEnd, StoreError, Use};
+use oncebox_core::{
+    blame::Start,
+    ids::{BootId, BusinessKey, LeaseToken, MessageHash},
+};
 
 use crate::bench::{Bench, message, offer, open};
 
@@ -13,7 +16,7 @@ pub(crate) async fn the_documented_rights_are_enough_and_none_is_missing_for_the
     let migrated = bench.migrate().await.unwrap();
     assert_eq!((migrated.is_procedure_made, migrated.missing), (false, None));
     let store = bench.host().await;
-    assert_eq!(store.migrate().await.unwrap(), 1);
+    assert_eq!(store.migrate().await.unwrap(), 2);
     let boot = BootId([1; 16]);
     assert!(!store.host_is_live().await.unwrap());
     store.boot_insert(boot, "here").await.unwrap();
@@ -46,8 +49,14 @@ pub(crate) async fn the_documented_rights_are_enough_and_none_is_missing_for_the
     store.local_renew(&[token], lease).await.unwrap();
     store.local_settle(&[(taken[0].id, token), (taken[1].id, LeaseToken([2; 16]))]).await.unwrap();
     assert_eq!(store.gauges().await.unwrap().local, [("orders".to_owned(), 1)]);
+    let start = Start { boot, at_us: 1 };
+    let hashes = [MessageHash([1; 32]), MessageHash([2; 32])];
+    assert_eq!(store.start_insert("orders", &hashes, start).await.unwrap(), []);
+    assert_eq!(store.start_insert("orders", &hashes, start).await.unwrap().len(), 2);
+    assert_eq!(store.boot_lives(&[boot]).await.unwrap().len(), 1);
+    store.start_end(&[StartEnd { message: ("orders".into(), hashes[0]), handler: None }]).await.unwrap();
     assert_eq!(store.held_due().await.unwrap(), []);
-    assert_eq!(store.held_claim(handler, 9, token, lease).await.unwrap(), []);
+    assert_eq!(store.held_claim(handler, 9, token, lease, start).await.unwrap(), []);
     assert_eq!(store.held_list(&HeldFilter { limit: 9, ..HeldFilter::default() }).await.unwrap(), []);
     assert_eq!(store.tallies().await.unwrap(), []);
     assert_eq!(store.trace(handler, &BusinessKey::new("k")).await.unwrap().inbox, None);

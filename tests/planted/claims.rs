@@ -49,7 +49,7 @@ fn a_lease_that_is_over_by_a_wrong_clock_is_found_taken_by_two() {
         assert_eq!(stage.database().number(leased), 1);
         // Another host, whose clock is an hour ahead.
         let other = bench.tenant().open(Use::Command).await.unwrap();
-        let claim = other.held_claim(handler.id, 100, LeaseToken([9; 16]), LEASE);
+        let claim = other.held_claim(handler.id, 100, LeaseToken([9; 16]), LEASE, bench.lane.tenant.start());
         let taken = with_clock_ahead(Duration::from_hours(1), claim).await.unwrap();
         taken.iter().map(|row| format!("{} is under two leases", row.key)).collect()
     };

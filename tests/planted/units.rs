@@ -57,7 +57,7 @@ fn a_batch_that_is_done_again_under_its_old_token_is_found_applied_twice() {
         let through = stage.bench.tenant().open_through(&proxy, Duration::from_secs(30)).await.unwrap();
         let mut link = Link::from(through.lane().await.unwrap());
         proxy.plan(Plan { at: Message::Statement("COMMIT"), then: Then::CutAfter });
-        let done = stage.bench.lane.decide(&mut link, vec![Stage::entry(&stage.bench.plain, "a", 1)]).await;
+        let done = stage.bench.lane.decide(&mut link, vec![Stage::entry(&stage.bench.plain, "a", 1)], None).await;
         assert!(proxy.is_done() && done.len() == 1);
         Vec::new()
     };

@@ -315,7 +315,7 @@ impl Host {
     }
 
     fn held(&self, taken: Taken) -> Held {
-        let Taken { receipt, message, hops, received_us, permit, at_risk } = taken;
+        let Taken { receipt, message, hops, received_us, permit, is_redelivered, at_risk } = taken;
         let origin = Arc::new(Origin {
             source: QUEUE.into(),
             hash: message_hash(&message),
@@ -323,6 +323,7 @@ impl Host {
             envelope: None,
             hops,
             received_us,
+            is_begun: is_redelivered,
             is_at_risk: at_risk.is_some(),
             settle: Some(Settle::new(receipt, 1, permit)),
         });

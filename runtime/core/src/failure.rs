@@ -44,6 +44,8 @@ pub enum Class {
     NoRoute,
     /// The key is there with another fingerprint: nothing ran, kept for a person.
     Conflict,
+    /// The host's process ended while nothing but this event ran (`blame`).
+    DeathAlone,
 }
 
 /// Who has to act on a failure.
@@ -99,7 +101,7 @@ pub enum Answer {
 
 impl Class {
     /// All classes, in the order of their numbers in `ob_held.class`.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Infrastructure,
         Self::Blocked,
         Self::Unrun,
@@ -118,6 +120,7 @@ impl Class {
         Self::Poison,
         Self::NoRoute,
         Self::Conflict,
+        Self::DeathAlone,
     ];
 
     /// The number kept in tables; never changes for a released class.
@@ -154,6 +157,7 @@ impl Class {
             Self::Poison => "poison",
             Self::NoRoute => "no-route",
             Self::Conflict => "conflict",
+            Self::DeathAlone => "death-alone",
         }
     }
 
@@ -172,7 +176,8 @@ impl Class {
             | Self::Abi
             | Self::Poison
             | Self::NoRoute
-            | Self::Conflict => Answer::Dead,
+            | Self::Conflict
+            | Self::DeathAlone => Answer::Dead,
         }
     }
 
@@ -192,7 +197,8 @@ impl Class {
             | Self::MismatchReject
             | Self::Data
             | Self::Quota
-            | Self::Abi => Blame::Plugin,
+            | Self::Abi
+            | Self::DeathAlone => Blame::Plugin,
             Self::Poison | Self::Conflict => Blame::Producer,
         }
     }
@@ -230,6 +236,6 @@ mod tests {
         for class in Class::ALL {
             assert_eq!(Class::from_number(class.number()), Some(class));
         }
-        assert_eq!(Class::from_number(18), None);
+        assert_eq!(Class::from_number(19), None);
     }
 }

@@ -131,6 +131,9 @@ failure_codes! {
     Conflict {
         "conflict" "the business key is there with another fingerprint" "see both payloads with `oncebox dead show`, and find out which one is right"
     }
+    DeathAlone {
+        "death-alone" "the host's process ended each time that nothing but this event ran: `deaths_max` times" "see what the plugin does with this event (a host function that aborts, memory); replayed, it runs alone again"
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Nothing here reads a clock, a file, a socket or a database: `now`, jitter and policy are arguments.
 //! The host (crate `oncebox`) asks, and does what is answered.
 
+pub mod blame;
 pub mod config;
 pub mod decimal;
 mod document;

@@ -19,6 +19,8 @@ pub struct RetryPolicy {
     pub deadline: Duration,
     /// Counted attempts of traps, limits and 1062 before dead.
     pub short_attempts_max: u32,
+    /// Ends of the host's process, with nothing but the event running, before dead.
+    pub deaths_max: u32,
 }
 
 impl Default for RetryPolicy {
@@ -30,6 +32,7 @@ impl Default for RetryPolicy {
             delay_max: Duration::from_hours(1),
             deadline: Duration::from_hours(24),
             short_attempts_max: 3,
+            deaths_max: 2,
         }
     }
 }
@@ -184,7 +187,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_fails_counts_at_most_one_attempt_and_waits_at_most_the_cap(
-            number in 0u8..18, attempts in 0u32..40, short in 0u32..10, age in 0u64..200_000, jitter in 0.0f64..1.0,
+            number in 0u8..19, attempts in 0u32..40, short in 0u32..10, age in 0u64..200_000, jitter in 0.0f64..1.0,
         ) {
             let policy = RetryPolicy::default();
             let class = Class::from_number(number).unwrap();

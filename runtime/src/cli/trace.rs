@@ -68,6 +68,11 @@ fn module(deployment: Option<(DeploymentId, oncebox_core::ids::ModuleDigest)>) -
     )
 }
 
+/// An attempt has run on something; of one that ended its process nobody could write down on what.
+fn ran_on(deployment: Option<(DeploymentId, oncebox_core::ids::ModuleDigest)>) -> String {
+    if deployment.is_some() { module(deployment) } else { "module not known".to_owned() }
+}
+
 fn human(place: &str, key: &BusinessKey, story: &KeyStory) -> String {
     let mut lines = Vec::new();
     for held in &story.held {
@@ -126,7 +131,7 @@ fn held_lines(held: &HeldStory, lines: &mut Vec<(i64, String)>) {
         let what = format!(
             "failed      attempt {}, {}: {} [{}]: {}",
             attempt.attempt,
-            module(attempt.deployment),
+            ran_on(attempt.deployment),
             attempt.class.name(),
             attempt.code,
             attempt.message

@@ -343,6 +343,7 @@ fn retry(place: Place<'_>, manifest: &Manifest) -> RetryPolicy {
         delay_max: own.delay_max.unwrap_or(base.delay_max),
         deadline: own.deadline.or(needs.deadline_s.map(Duration::from_secs)).unwrap_or(base.deadline),
         short_attempts_max: own.short_attempts_max.unwrap_or(base.short_attempts_max),
+        deaths_max: own.deaths_max.unwrap_or(base.deaths_max),
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use oncebox_core::{
+    blame::Suspicion,
     envelope,
     failure::Failure,
     identify::{Identity, message_hash},
@@ -16,6 +17,7 @@ use oncebox_core::{
 use tokio::sync::{Notify, watch};
 
 use super::{
+    blame,
     delivery::{Claim, Delivery, Target},
     handler::{Deployed, Handler},
     tenant::Tenant,
@@ -139,13 +141,17 @@ async fn claim(tenant: &Tenant, handler: &Arc<Handler>, deployed: &Arc<Deployed>
         return Ok(false);
     }
     let token = LeaseToken(rand::random());
-    let rows = tenant.store.held_claim(handler.id, room, token, tenant.lease_time).await?;
+    let rows = tenant.store.held_claim(handler.id, room, token, tenant.lease_time, tenant.start()).await?;
     if !rows.is_empty() {
         reach(Place::ClaimTaken);
     }
     let is_all = rows.len() < room;
+    let lives = blame::lives(tenant, rows.iter().flat_map(|row| [&row.open.beside, &row.open.alone])).await?;
     for row in rows {
-        tenant.spread(delivery(tenant, handler, deployed, row, token));
+        let suspicion = row.open.suspicion(tenant.boot, &lives, tenant.boot_timeout);
+        let mut delivery = delivery(tenant, handler, deployed, row, token);
+        blame::charge(tenant, &mut delivery, suspicion);
+        tenant.spread(delivery);
     }
     Ok(is_all)
 }
@@ -171,6 +177,7 @@ fn delivery(
         envelope: opened.ok(),
         hops: row.hops,
         received_us: row.received_us,
+        is_begun: false,
         is_at_risk: false,
         settle: None,
     };
@@ -181,6 +188,7 @@ fn delivery(
         counted: Counted { attempts: row.attempts, attempts_short: row.attempts_short },
         claim: Some(Claim { held: row.held, token, generation: row.generation, place }),
         unrun,
+        suspicion: Suspicion::default(),
         lock_waits: 0,
         turn: None,
         in_hand: tenant.in_hand.clone(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use oncebox_core::{
+    blame::Suspicion,
     failure::{Class, Failure},
     identify::{Identity, Limits, identify},
     ids::LeaseToken,
@@ -52,8 +53,10 @@ pub struct Delivery {
     pub counted: Counted,
     /// The parked row that it is, if it is one.
     pub claim: Option<Claim>,
-    /// Put aside without a run, uncounted, for this reason.
+    /// Put aside or given up without a run, for this reason.
     pub unrun: Option<Failure>,
+    /// What earlier lives of hosts say against it.
+    pub suspicion: Suspicion,
     /// How often it was left undecided because a lock was not to be had in time.
     pub lock_waits: u32,
     /// Its place behind others of the same ordering key, if the handler asks for order; a claim has none: its successors
@@ -128,6 +131,16 @@ impl Delivery {
         self.origin.message.body.len() as u64
     }
 
+    /// Whether it runs alone.
+    #[must_use]
+    pub fn is_suspect(&self) -> bool {
+        let may_run = match &self.target {
+            Target::Handler(..) => self.identity.is_ok() && self.unrun.is_none(),
+            Target::Nobody => false,
+        };
+        may_run && !self.suspicion.is_free()
+    }
+
     /// Which deliveries may share a unit of work with it.
     #[must_use]
     pub fn kind(&self) -> Kind {
@@ -137,6 +150,9 @@ impl Delivery {
         };
         if self.origin.is_at_risk && self.turn.is_none() {
             return Kind::AtRisk;
+        }
+        if self.is_suspect() {
+            return if self.claim.is_some() { Kind::SuspectClaims } else { Kind::Suspects };
         }
         match (self.claim.is_some(), runs_inside) {
             (false, false) => Kind::Deliveries,
@@ -160,4 +176,19 @@ pub enum Kind {
     Claims,
     /// Parked rows, run inside the unit.
     ClaimsInside,
+    /// From a source, one at a time.
+    Suspects,
+    /// Parked rows, one at a time.
+    SuspectClaims,
+}
+
+impl Kind {
+    /// Whether a batch of them is one event.
+    #[must_use]
+    pub fn is_alone(self) -> bool {
+        match self {
+            Self::Suspects | Self::SuspectClaims => true,
+            Self::AtRisk | Self::Deliveries | Self::DeliveriesInside | Self::Claims | Self::ClaimsInside => false,
+        }
+    }
 }

@@ -2,10 +2,13 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use tokio::sync::watch;
+
 use super::{
+    gate::Alone,
     link::Link,
     queue::{BatchLimits, LaneQueue},
-    run::{Item, Work},
+    run::{Item, Ran, Work},
     tenant::Tenant,
     unit_of_work::{Done, unit_of_work},
 };
@@ -22,7 +25,7 @@ pub struct LaneContext {
     /// What waits for it.
     pub queue: Arc<LaneQueue<Work>>,
     /// Set when the host stops: what the database does not take now stays undecided.
-    pub stopping: tokio::sync::watch::Receiver<bool>,
+    pub stopping: watch::Receiver<bool>,
 }
 
 /// The waits between two tries while the database is away.
@@ -45,7 +48,10 @@ impl LaneContext {
     /// Does a unit of work until it is through. A batch that fails for another reason than an absent database is cut
     /// in halves; what is in the way of another unit is tried again, some times; what fails alone is logged and tried
     /// again later, and so is what stands behind it in its line, so that it does not hold up the others.
-    pub async fn decide(&self, link: &mut Link, batch: Vec<Item>) -> Vec<(Vec<Item>, Done)> {
+    ///
+    /// `alone`: the pass of a suspect, which is the whole batch. It is not kept while the database is away: the other
+    /// tenants must go on.
+    pub async fn decide(&self, link: &mut Link, batch: Vec<Item>, alone: Option<Alone>) -> Vec<(Vec<Item>, Done)> {
         let mut patience = Patience::new(self);
         let (mut todo, mut done) = (vec![batch], Vec::new());
         let (mut later, mut lines, mut tries) = (Vec::new(), HashSet::new(), 0);
@@ -55,13 +61,23 @@ impl LaneContext {
                 continue;
             }
             let Some(connection) = link.open(self).await else { return done };
-            match unit_of_work(self, connection, &batch).await {
+            // Before the unit: inside, nobody may wait for a pass.
+            let runs_inside = alone.is_none() && batch.iter().any(|item| matches!(item.ran, Ran::Inside));
+            let beside = if runs_inside { Some(self.tenant.gate.beside().await) } else { None };
+            let ended = unit_of_work(self, connection, &batch).await;
+            drop(beside);
+            match ended {
                 Ok(outcome) => {
                     patience.over();
                     // What another half of the batch holds of their lines waits with them.
                     let undecided = batch.iter().zip(&outcome.fates).filter(|(_, fate)| fate.is_undecided());
                     lines.extend(undecided.filter_map(|(item, _)| item.delivery.line()));
                     done.push((batch, outcome));
+                }
+                Err(error) if error.is_away() && alone.is_some() => {
+                    link.lost();
+                    tracing::warn!(tenant = %self.tenant.name, code = error.code(), %error, "a suspect has to run again");
+                    later.append(&mut batch);
                 }
                 Err(error) if error.is_away() => {
                     todo.push(batch);
@@ -93,7 +109,7 @@ impl LaneContext {
                 }
             }
         }
-        self.try_later(later);
+        self.try_later(later.into_iter().map(|item| Work::from(item.delivery)).collect());
         done
     }
 
@@ -126,54 +142,59 @@ impl LaneContext {
     }
 
     /// Lets deliveries wait in memory before they come to this lane again.
-    fn try_later(&self, items: Vec<Item>) {
-        if items.is_empty() {
+    pub(super) fn try_later(&self, work: Vec<Work>) {
+        if work.is_empty() {
             return;
         }
         let queue = self.queue.clone();
         tokio::spawn(async move {
             tokio::time::sleep(LONGEST_WAIT).await;
-            queue.put_back(items.into_iter().map(|item| Work::from(item.delivery)).collect());
+            queue.put_back(work);
         });
     }
 }
 
 /// Waiting for a database that is away: longer each time, said once, visible in /readyz.
 pub(super) struct Patience<'a> {
-    lane: &'a LaneContext,
+    tenant: &'a Tenant,
+    /// Among those that wait.
+    number: u16,
+    /// Who waits.
+    name: String,
+    stopping: watch::Receiver<bool>,
     wait: Duration,
 }
 
 impl<'a> Patience<'a> {
-    /// Nothing was waited for yet.
+    /// A lane's; nothing was waited for yet.
     #[must_use]
     pub(super) fn new(lane: &'a LaneContext) -> Self {
-        Self { lane, wait: FIRST_WAIT }
+        Self::of(&lane.tenant, lane.number, &format!("lane {}", lane.number), &lane.stopping)
+    }
+
+    /// Somebody else's, with a number that no lane has.
+    #[must_use]
+    pub(super) fn of(tenant: &'a Tenant, number: u16, name: &str, stopping: &watch::Receiver<bool>) -> Self {
+        Self { tenant, number, name: tenant.reason(name), stopping: stopping.clone(), wait: FIRST_WAIT }
     }
 
     /// The database is there.
     pub(super) fn over(&mut self) {
         self.wait = FIRST_WAIT;
-        self.lane.tenant.database_away.back(self.lane.number);
-        if self.lane.tenant.health.mended(&self.name()) {
-            tracing::info!(tenant = %self.lane.tenant.name, lane = self.lane.number, "the database is back");
+        self.tenant.database_away.back(self.number);
+        if self.tenant.health.mended(&self.name) {
+            tracing::info!(tenant = %self.tenant.name, who = %self.name, "the database is back");
         }
     }
 
     /// Waits before the next try; `None`: the host stops.
     pub(super) async fn wait(&mut self, error: &StoreError) -> Option<()> {
-        let tenant = &self.lane.tenant;
-        tenant.database_away.missed(self.lane.number, clock::monotonic());
-        if tenant.health.missing(self.name(), error.to_string()) {
-            tracing::warn!(tenant = %tenant.name, code = error.code(), %error, "waiting for the database");
+        self.tenant.database_away.missed(self.number, clock::monotonic());
+        if self.tenant.health.missing(self.name.clone(), error.to_string()) {
+            tracing::warn!(tenant = %self.tenant.name, code = error.code(), %error, "waiting for the database");
         }
-        let mut stopping = self.lane.stopping.clone();
-        let stopped = tokio::time::timeout(self.wait, stopping.wait_for(|stopping| *stopping)).await.is_ok();
+        let stopped = tokio::time::timeout(self.wait, self.stopping.wait_for(|stopping| *stopping)).await.is_ok();
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
         (!stopped).then_some(())
-    }
-
-    fn name(&self) -> String {
-        self.lane.tenant.reason(&format!("lane {}", self.lane.number))
     }
 }

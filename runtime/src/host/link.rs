@@ -53,6 +53,12 @@ impl Link {
         Some(open.connection.as_mut())
     }
 
+    /// The connection, if it is open now.
+    pub fn connection(&mut self) -> Option<&mut dyn Lane> {
+        let open = self.open.as_mut()?;
+        Some(open.connection.as_mut())
+    }
+
     /// The connection is broken, or its database away.
     pub fn lost(&mut self) {
         self.open = None;

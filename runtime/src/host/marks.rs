@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 
 use oncebox_core::{
+    blame::{Kept, Open, Start, Suspicion},
     config,
     failure::{Class, Failure},
     identify::{held_identity_of_key, held_identity_of_message},
+    ids::BootId,
     life::{HeldChange, HeldState, InboxState, Step, Verdict},
     message::{Header, Message},
     retry::{Counted, Decision},
@@ -37,8 +39,8 @@ pub(super) struct Marks {
     /// The database's clock at the unit's begin.
     pub(super) now_us: i64,
     inbox: Vec<InboxMark>,
-    held: Vec<(NewHeld, Option<Run>)>,
-    claims: Vec<(HeldMark, Option<Run>)>,
+    held: Vec<(NewHeld, Vec<Run>)>,
+    claims: Vec<(HeldMark, Vec<Run>)>,
     outbox: Vec<OutboxRow>,
     local: Vec<NewLocal>,
     tally: BTreeMap<(HandlerId, Verdict), u64>,
@@ -48,6 +50,8 @@ pub(super) struct Marks {
 /// A run that did not apply, before it is known to which row it belongs.
 struct Run {
     generation: u32,
+    /// The life that it was in; `None`: this one.
+    boot: Option<BootId>,
     deployment: Option<DeploymentId>,
     started_us: i64,
     ended_us: i64,
@@ -104,7 +108,7 @@ impl Marks {
             deployment: None,
             ..held_base(delivery, failure)
         };
-        self.held.push((held, None));
+        self.held.push((held, Vec::new()));
         self.count(handler, Verdict::Dead);
         Verdict::Dead
     }
@@ -121,7 +125,7 @@ impl Marks {
         );
         let why = Failure::new(Class::Conflict, "conflict", message);
         let held = held(delivery, HeldState::Conflict, None, Counted::default(), &why);
-        self.held.push((held, None));
+        self.held.push((held, Vec::new()));
     }
 
     /// An event that owns its key: first delivered now, or claimed.
@@ -166,30 +170,29 @@ impl Marks {
             End::Failed(failure) | End::Behind(failure) => Some(failure),
             End::Applied | End::Skipped { .. } => None,
         };
-        let run = failed.zip(attempted).map(|(failure, attempted)| Run {
-            generation: delivery.claim.map_or(0, |claim| claim.generation),
-            deployment: ran,
-            started_us: attempted.started_us,
-            ended_us: attempted.ended_us,
-            failure: cut(failure),
+        let runs = runs(delivery, failed, attempted, ran);
+        let open = delivery.suspicion.kept(match (failed, attempted) {
+            (Some(Failure { class: Class::DeathAlone, .. }), _) => Kept::Dead,
+            (_, None) => Kept::Unrun,
+            (_, Some(_)) => Kept::Ran,
         });
         match (step.held, delivery.claim, failed) {
             // Nothing is held; or nothing was, and nothing has failed.
             (HeldChange::None, _, _) | (HeldChange::Resolve, None, _) | (HeldChange::Hold(_), None, None) => {}
             (HeldChange::Resolve, Some(claim), _) => {
-                let mark = held_mark(claim, HeldState::Resolved, None, counted, ran);
+                let mark = HeldMark { open, ..held_mark(claim, HeldState::Resolved, None, counted, ran) };
                 self.order.resolve(delivery);
-                self.claims.push((mark, run));
+                self.claims.push((mark, runs));
             }
             (HeldChange::Hold(state), Some(claim), failed) => {
                 let why = failed.map(cut).map(|failure| (failure.class, failure.code, failure.message));
-                let mark = HeldMark { why, ..held_mark(claim, state, due_us, counted, ran) };
-                self.claims.push((mark, run));
+                let mark = HeldMark { why, open, ..held_mark(claim, state, due_us, counted, ran) };
+                self.claims.push((mark, runs));
             }
             (HeldChange::Hold(state), None, Some(failure)) => {
                 let place = self.order.hold(delivery);
-                let held = NewHeld { deployment: ran, place, ..held(delivery, state, due_us, counted, failure) };
-                self.held.push((held, run));
+                let base = held(delivery, state, due_us, counted, failure);
+                self.held.push((NewHeld { deployment: ran, place, open, ..base }, runs));
             }
         }
     }
@@ -274,15 +277,15 @@ impl Marks {
         if !marks.is_empty() {
             reach(Place::ClaimMarked);
         }
-        let new = self.held.iter().zip(ids).map(|((_, run), held)| (held, run));
-        let claimed = self.claims.iter().map(|(mark, run)| (mark.held, run));
+        let new = self.held.iter().zip(ids).map(|((_, runs), held)| (held, runs));
+        let claimed = self.claims.iter().map(|(mark, runs)| (mark.held, runs));
         let attempts: Vec<NewAttempt> = new
             .chain(claimed)
-            .filter_map(|(held, run)| run.as_ref().map(|run| (held, run)))
+            .flat_map(|(held, runs)| runs.iter().map(move |run| (held, run)))
             .map(|(held, run)| NewAttempt {
                 held,
                 generation: run.generation,
-                boot: lane.tenant.boot,
+                boot: run.boot.unwrap_or(lane.tenant.boot),
                 deployment: run.deployment,
                 started_us: run.started_us,
                 ended_us: run.ended_us,
@@ -334,7 +337,39 @@ fn held_mark(
         attempts_short: counted.attempts_short,
         why: None,
         deployment,
+        open: Open::default(),
     }
+}
+
+/// The runs that did not apply: this one, or those that ended their processes.
+fn runs(
+    delivery: &Delivery,
+    failed: Option<&Failure>,
+    attempted: Option<&Attempted>,
+    deployment: Option<DeploymentId>,
+) -> Vec<Run> {
+    let generation = delivery.claim.map_or(0, |claim| claim.generation);
+    let Some(failure) = failed else { return Vec::new() };
+    if failure.class == Class::DeathAlone {
+        let death = |start: &Start| Run {
+            generation,
+            boot: Some(start.boot),
+            deployment: None,
+            started_us: start.at_us,
+            ended_us: start.at_us,
+            failure: Suspicion::death(start),
+        };
+        return delivery.suspicion.deaths.0.iter().map(death).collect();
+    }
+    let run = attempted.map(|Attempted { started_us, ended_us, .. }| Run {
+        generation,
+        boot: None,
+        deployment,
+        started_us: *started_us,
+        ended_us: *ended_us,
+        failure: cut(failure),
+    });
+    run.into_iter().collect()
 }
 
 /// What every held row says of its message; identity, state and counters are the caller's.
@@ -363,6 +398,7 @@ fn held_base(delivery: &Delivery, why: &Failure) -> NewHeld {
         received_us: delivery.origin.received_us,
         body: delivery.origin.message.clone(),
         place: None,
+        open: Open::default(),
     }
 }
 

@@ -3,11 +3,14 @@
 //! The road of a batch is in `road.rs`, its transaction in `unit_of_work.rs`.
 
 pub mod admission;
+mod alone;
 mod away;
+mod blame;
 mod claims;
 mod connections;
 mod delivery;
 mod deployments;
+mod gate;
 mod handler;
 mod health;
 mod heartbeat;
@@ -46,6 +49,7 @@ pub use self::{
     claims::Calls,
     connections::{Connections, Place},
     delivery::{Claim, Delivery, Kind, Target},
+    gate::Gate,
     handler::{BoundDestination, Deployed, Handler, ReadyQuery, ReadyStatement},
     health::Health,
     lane::LaneContext,
@@ -58,12 +62,15 @@ pub use self::{
     tenant::Tenant,
     unit_of_work::{Done, Fate, unit_of_work},
 };
-use self::{deployments::Deployments, heartbeat::Heartbeat, prepare::Preparer};
+use self::{blame::Counter, deployments::Deployments, heartbeat::Heartbeat, prepare::Preparer};
 use crate::{
     metrics::Metrics,
     plugin::{Engine, EngineLimits, PluginError},
     store::{Store, StoreError},
 };
+
+/// Sources wait for a database as lanes do, under numbers of their own behind those of all lanes that there can be.
+const FIRST_SOURCE: u16 = 1_000;
 
 /// The tenants that are served now.
 type Tenants = Arc<Mutex<Vec<Arc<Tenant>>>>;
@@ -87,6 +94,7 @@ pub struct Host {
     health: Arc<Health>,
     listening: Option<std::net::SocketAddr>,
     engine: Arc<Engine>,
+    gate: Arc<Gate>,
     metrics: Arc<Metrics>,
     data_dir: PathBuf,
 }
@@ -167,6 +175,7 @@ impl Host {
             health: health.clone(),
             listening: None,
             engine,
+            gate: Arc::default(),
             metrics: metrics.clone(),
             data_dir: data_dir.to_owned(),
         };
@@ -222,6 +231,8 @@ impl Host {
             name,
             host_limits: self.settings.limits,
             lease_time: self.settings.lease_time,
+            boot_timeout: self.settings.boot_timeout,
+            gate: self.gate.clone(),
             secret: store.tenant_secret().await?,
             in_hand: Arc::new(()),
             handlers,
@@ -254,10 +265,12 @@ impl Host {
         let deployments = Deployments::new(tenant.clone(), preparer, self.settings.boot_timeout);
         self.takers.spawn(deployments.follow(stopping.clone()));
         self.takers.spawn(claims::claims(tenant.clone(), stopping.clone()));
-        for source in tenant.sources.iter().cloned() {
+        for (number, source) in (FIRST_SOURCE..).zip(tenant.sources.iter().cloned()) {
             let kept = source.clone();
             self.takers.spawn(async move { kept.keep().await });
-            self.takers.spawn(road::intake(tenant.clone(), source));
+            let name = source.intake().name.clone();
+            let counter = Counter { tenant: tenant.clone(), source: name, number, stopping: stopping.clone() };
+            self.takers.spawn(road::intake(tenant.clone(), source, counter));
         }
         let queues = tenant.lanes.iter().map(|queue| (queue, false));
         let queues = queues.chain(tenant.slow_lanes.iter().map(|queue| (queue, true)));

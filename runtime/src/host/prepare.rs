@@ -68,7 +68,10 @@ impl Preparer {
     pub(super) async fn make_ready(&mut self, handler: &Handler, deployment: &Deployment) -> Result<Deployed, Unready> {
         let module = self.module(deployment.digest).await?;
         let admitted = admit(self.place(handler), module.manifest(), self.tenant.store.as_ref()).await?;
-        module.dry_run().await?;
+        {
+            let _beside = self.tenant.gate.beside().await;
+            module.dry_run().await?;
+        }
         let rules: BTreeMap<_, _> = self.tenant.store.rules(handler.id).await?.into_iter().collect();
         // The rule is the deployment's, not today's configuration's.
         let rule = rules.get(&deployment.rule).cloned().unwrap_or_else(|| admitted.rule.clone());

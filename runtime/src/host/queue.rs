@@ -195,6 +195,9 @@ impl<T: Waiting> Inner<T> {
         if kind == Kind::AtRisk {
             (limits.events, room) = (usize::MAX, room.saturating_mul(AT_RISK_BYTES));
         }
+        if kind.is_alone() {
+            limits.events = 1;
+        }
         while batch.len() < limits.events && fruitless < handlers {
             let Some(handler) = self.next_handler(kind) else { break };
             // One delivery is always taken, however large.
@@ -217,8 +220,16 @@ impl<T: Waiting> Inner<T> {
     fn give(&mut self, kind: Kind, handler: HandlerId, taken: &InBatch, room: u64) -> Given<T> {
         let closed = self.closed;
         let Some(queue) = self.queues.get_mut(&(kind, handler)) else { return Given::Nothing };
-        let may = |one: &T| (!closed || one.has_begun()) && taken.admits(one.delivery());
-        let Some(at) = queue.iter().position(may) else { return Given::Nothing };
+        let may = |one: &&T| (!closed || one.has_begun()) && taken.admits(one.delivery());
+        let mut may = queue.iter().enumerate().filter(|(_, one)| may(one));
+        // Of suspects, those with the fewest deaths: neighbours go free before the killer's next turn, and a host that is
+        // killed again and again by somebody else does not lay it to the same event each time.
+        let first = if kind.is_alone() {
+            may.min_by_key(|(_, one)| one.delivery().suspicion.deaths.0.len())
+        } else {
+            may.next()
+        };
+        let Some((at, _)) = first else { return Given::Nothing };
         if queue[at].delivery().bytes() > room {
             return Given::TooLarge;
         }

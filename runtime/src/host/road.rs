@@ -9,14 +9,16 @@
 use std::{collections::HashMap, sync::Arc};
 
 use oncebox_core::{
+    blame::Suspicion,
     config::Unrouted,
     envelope,
     failure::{Class, Failure},
-    identify::{identify, message_hash},
+    identify::identify,
     retry::Counted,
 };
 
 use super::{
+    blame::{Begun, Counter, charge, end_late},
     delivery::{Delivery, Target},
     lane::{LaneContext, Patience},
     link::Link,
@@ -28,16 +30,17 @@ use super::{
 use crate::{
     failpoint::{Place, reach},
     planted::{self, Fault},
-    source::{Intake, Origin, Receipt, Settle, Source, Taken},
+    source::{Intake, Origin, Receipt, Settle, Source},
     store::{InboxKey, InboxRow},
 };
 
-/// From a source into the lanes: what is ready is taken, identified, and spread by handler and key.
-pub(super) async fn intake(tenant: Arc<Tenant>, source: Arc<dyn Source>) {
+/// From a source into the lanes: what is ready is taken, counted, identified, and spread by handler and key.
+pub(super) async fn intake(tenant: Arc<Tenant>, source: Arc<dyn Source>, counter: Counter) {
     while let Some(messages) = source.take().await {
         reach(Place::AfterTake);
-        for taken in messages {
-            let deliveries = identified(&tenant, source.as_ref(), taken);
+        let Some(messages) = counter.count(messages).await else { return };
+        for begun in messages {
+            let deliveries = identified(&tenant, source.as_ref(), begun);
             reach(Place::AfterIdentify);
             for delivery in deliveries {
                 tenant.spread(delivery);
@@ -51,13 +54,13 @@ pub(super) async fn lane(lane: LaneContext, mut link: Link) {
     while let Some(batch) = link.take(&lane).await {
         let Some(looked_up) = look_up(&lane, &mut link, batch).await else { return };
         reach(Place::AfterLookUp);
-        let ran = run(&lane, looked_up).await;
+        let (ran, alone) = run(&lane, &mut link, looked_up).await;
         let ran = put_back_undecided(&lane.queue, ran).await;
         reach(Place::AfterRun);
         if planted::is(Fault::AckBeforeCommit) {
             mistakes::settle_undecided(&lane, &ran).await;
         }
-        for (items, done) in lane.decide(&mut link, ran).await {
+        for (items, done) in lane.decide(&mut link, ran, alone).await {
             settle(&lane, items, done).await;
         }
         link.make_way().await;
@@ -65,8 +68,9 @@ pub(super) async fn lane(lane: LaneContext, mut link: Link) {
 }
 
 /// Identify: one delivery for each handler that a route gives the message to.
-fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Delivery> {
+fn identified(tenant: &Tenant, source: &dyn Source, begun: Begun) -> Vec<Delivery> {
     let Intake { name, envelope: rule, limits, unrouted, .. } = source.intake();
+    let Begun { taken, hash, against } = begun;
     let opened = envelope::open(&taken.message, rule, limits);
     let event_type = opened.as_ref().map_or("", |envelope| envelope.event_type.as_str());
     let handlers = source.intake().handlers(event_type);
@@ -79,11 +83,12 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
     };
     let origin = Arc::new(Origin {
         source: name.clone(),
-        hash: message_hash(&taken.message),
+        hash,
         message: taken.message,
         envelope,
         hops: taken.hops,
         received_us: taken.received_us,
+        is_begun: taken.is_redelivered,
         is_at_risk: taken.at_risk.is_some(),
         settle: Some(settle),
     });
@@ -95,6 +100,7 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
         counted: Counted::default(),
         claim: None,
         unrun: taken.at_risk.clone(),
+        suspicion: Suspicion::default(),
         lock_waits: 0,
         turn: None,
         in_hand: tenant.in_hand.clone(),
@@ -119,6 +125,8 @@ fn identified(tenant: &Tenant, source: &dyn Source, taken: Taken) -> Vec<Deliver
         .map(|(handler, deployed)| {
             let identity = identify(envelope, &origin.message, &deployed.rule, limits).map_err(Failure::from);
             let mut delivery = delivery(Target::Handler(handler, deployed), identity);
+            let suspicion = against.suspicion(tenant, delivery.handler_id());
+            charge(tenant, &mut delivery, suspicion);
             delivery.turn = delivery.order_key().map(|key| tenant.lines.enter(key));
             delivery
         })
@@ -181,13 +189,20 @@ async fn settle(lane: &LaneContext, items: Vec<Item>, done: Done) {
     }
     lane.queue.put_back(again);
     tenant.calls.after(done.has_parked, done.has_due, claims);
-    let mut left: HashMap<Arc<str>, Vec<Receipt>> = HashMap::new();
+    let (mut left, mut late): (HashMap<Arc<str>, Vec<Receipt>>, Vec<Arc<Origin>>) = (HashMap::new(), Vec::new());
     for (receipt, (origin, n)) in decided {
         let in_unit = receipt.local().is_some_and(|(id, _)| done.settled.contains(&id));
-        if origin.settle.as_ref().is_some_and(|settle| settle.decided(n)) && !in_unit {
+        if !origin.settle.as_ref().is_some_and(|settle| settle.decided(n)) {
+            continue;
+        }
+        if !in_unit {
             left.entry(origin.source.clone()).or_default().push(receipt);
         }
+        if origin.is_begun && !done.ended.contains(&receipt) {
+            late.push(origin);
+        }
     }
+    end_late(tenant, &late).await;
     for (name, receipts) in left {
         if let Some(source) = tenant.sources.get(&name) {
             source.settle(&receipts).await;

@@ -16,9 +16,12 @@ use oncebox_core::failure::{Class, Failure};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::{
+    alone::{self, Turn},
     delivery::{Delivery, Target},
+    gate::{Alone, Beside},
     handler::{Deployed, Handler},
     lane::LaneContext,
+    link::Link,
     queue::{LaneQueue, Waiting},
 };
 use crate::{
@@ -103,12 +106,13 @@ pub(super) struct LookedUp {
     pub known: bool,
 }
 
-/// Runs a batch, event by event. In a normal lane a run that is not over in time goes on in a slow lane.
-pub(super) async fn run(lane: &LaneContext, batch: Vec<LookedUp>) -> Vec<Item> {
+/// Runs a batch, event by event. In a normal lane a run that is not over in time goes on in a slow lane. A suspect is
+/// alone in its batch; its pass is to be kept until it is decided.
+pub(super) async fn run(lane: &LaneContext, link: &mut Link, batch: Vec<LookedUp>) -> (Vec<Item>, Option<Alone>) {
     let began = clock::monotonic();
     let mut items = Vec::with_capacity(batch.len());
     // Lines of which one has left the batch: those behind it wait for it.
-    let (mut left, mut behind) = (HashSet::new(), Vec::new());
+    let (mut left, mut behind, mut pass) = (HashSet::new(), Vec::new(), None);
     let mut rest = batch.into_iter();
     while let Some(LookedUp { work, known }) = rest.next() {
         if work.delivery.line().is_some_and(|line| left.contains(&line)) {
@@ -123,6 +127,19 @@ pub(super) async fn run(lane: &LaneContext, batch: Vec<LookedUp>) -> Vec<Item> {
             (Ok(_), None, Target::Handler(handler, _)) if running.is_none() && handler.blocked().is_some() => {
                 Ran::Unrun(blocked(handler))
             }
+            (Ok(_), None, Target::Handler(handler, deployed)) if delivery.is_suspect() => {
+                match alone::run(lane, link, &delivery, handler, deployed).await {
+                    Turn::Taken(alone, ran) => {
+                        pass = Some(alone);
+                        ran
+                    }
+                    Turn::Later => {
+                        lane.try_later(vec![Work::from(delivery)]);
+                        continue;
+                    }
+                    Turn::Lost => continue,
+                }
+            }
             (Ok(_), None, Target::Handler(_, deployed)) if deployed.has_queries() => Ran::Inside,
             // It has become slow meanwhile: the others of this batch shall not wait for it once more.
             (Ok(_), None, Target::Handler(handler, _)) if !lane.is_slow && handler.is_slow() => {
@@ -132,10 +149,14 @@ pub(super) async fn run(lane: &LaneContext, batch: Vec<LookedUp>) -> Vec<Item> {
             }
             (Ok(_), None, Target::Handler(handler, deployed)) => {
                 let handler = handler.clone();
-                let running = running.unwrap_or_else(|| {
-                    let running = Running::start(lane, &handler, deployed, &delivery);
-                    if lane.is_slow { running.go_on() } else { running }
-                });
+                let running = match running {
+                    Some(running) => running,
+                    None => {
+                        let pass = lane.tenant.gate.beside().await;
+                        let running = Running::start(lane, &handler, deployed, &delivery, Some(pass));
+                        if lane.is_slow { running.go_on() } else { running }
+                    }
+                };
                 match finish(lane, &handler, running).await {
                     Finished::Over(attempted) => Ran::Over(attempted),
                     Finished::Left(running) => {
@@ -156,7 +177,19 @@ pub(super) async fn run(lane: &LaneContext, batch: Vec<LookedUp>) -> Vec<Item> {
         }
     }
     lane.queue.put_back(behind);
-    items
+    (items, pass)
+}
+
+/// Runs an event to its end, however long it takes: its caller has seen to it that nothing else runs.
+pub(super) async fn whole(
+    lane: &LaneContext,
+    handler: &Arc<Handler>,
+    deployed: &Deployed,
+    delivery: &Delivery,
+) -> Attempted {
+    let running = Running::start(lane, handler, deployed, delivery, None);
+    let started_us = running.started_us;
+    Attempted { outcome: running.run.await, started_us, ended_us: clock::now_us() }
 }
 
 fn blocked(handler: &Handler) -> Failure {
@@ -193,13 +226,23 @@ async fn finish(lane: &LaneContext, handler: &Handler, mut running: Running) -> 
 }
 
 impl Running {
-    fn start(lane: &LaneContext, handler: &Arc<Handler>, deployed: &Deployed, delivery: &Delivery) -> Self {
+    /// `pass`: let go when the run is over, however long its outcome waits for its lane.
+    fn start(
+        lane: &LaneContext,
+        handler: &Arc<Handler>,
+        deployed: &Deployed,
+        delivery: &Delivery,
+        mut pass: Option<Beside>,
+    ) -> Self {
         let attempt = attempt(lane, handler, deployed, delivery, None);
         let turns = Arc::new(AtomicU32::new(0));
         let (mut run, counted) = (Box::pin(deployed.module.run(attempt)), turns.clone());
         let (handler, slow_run) = (handler.clone(), lane.tenant.settings.slow_run);
         let run = poll_fn(move |waker: &mut Waker<'_>| {
             let polled = run.as_mut().poll(waker);
+            if polled.is_ready() {
+                drop(pass.take());
+            }
             if polled.is_pending() && is_slow(counted.fetch_add(1, Ordering::Relaxed) + 1, slow_run) {
                 handler.was_slow();
             }

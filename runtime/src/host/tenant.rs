@@ -17,6 +17,7 @@ use super::{
     away::DatabaseAway,
     claims::Calls,
     delivery::{Delivery, Kind, Target},
+    gate::Gate,
     handler::Handler,
     health::Health,
     line::Lines,
@@ -39,6 +40,10 @@ pub struct Tenant {
     pub host_limits: HostLimits,
     /// Lifetime of leases.
     pub lease_time: std::time::Duration,
+    /// `host.boot_timeout`: a life that was not seen for so long is over.
+    pub boot_timeout: std::time::Duration,
+    /// What all plugins of the process run through.
+    pub gate: Arc<Gate>,
     /// Its database.
     pub store: Arc<dyn Store>,
     /// Handlers by name.
@@ -143,7 +148,10 @@ impl Tenant {
 
 fn is_for_slow_lane(delivery: &Delivery) -> bool {
     match &delivery.target {
-        Target::Handler(handler, _) => handler.is_slow() && delivery.identity.is_ok() && delivery.unrun.is_none(),
+        // A suspect does not leave its lane, however long it takes.
+        Target::Handler(handler, _) => {
+            handler.is_slow() && delivery.identity.is_ok() && delivery.unrun.is_none() && !delivery.is_suspect()
+        }
         Target::Nobody => false,
     }
 }

@@ -15,6 +15,7 @@ use oncebox_core::{
 };
 
 use super::{
+    blame::ends,
     delivery::{Delivery, Target},
     inside,
     lane::LaneContext,
@@ -29,7 +30,7 @@ use crate::{
     planted::{self, Fault as Planted},
     plugin::Outcome,
     source::{Receipt, Settle},
-    store::{InboxRow, Lane, LocalId, NewInbox, Savepoint, StoreError, UnitOfWork},
+    store::{InboxRow, Lane, LocalId, NewInbox, Savepoint, StartEnd, StoreError, UnitOfWork},
 };
 
 /// What became of an item of the batch.
@@ -94,6 +95,8 @@ pub struct Done {
     pub fates: Vec<Fate>,
     /// Local messages that were settled in the same transaction.
     pub settled: Vec<LocalId>,
+    /// Messages that came again, or runs alone of them, whose ends were written in the same transaction.
+    pub ended: Vec<Receipt>,
     /// Something was parked.
     pub has_parked: bool,
     /// Something that was parked was made due.
@@ -109,7 +112,7 @@ enum Ending {
 
 /// What stands in the open transaction, waiting for its end.
 enum Written {
-    Whole { fates: Vec<Fate>, settled: Vec<LocalId>, has_parked: bool, has_due: bool },
+    Whole { fates: Vec<Fate>, settled: Vec<LocalId>, ended: Vec<Receipt>, has_parked: bool, has_due: bool },
     NotOurs(Vec<LocalId>),
 }
 
@@ -122,11 +125,11 @@ async fn attempt(
     let began = clock::monotonic();
     let mut unit = connection.begin().await?;
     match write(lane, unit.as_mut(), batch, lost).await {
-        Ok(Written::Whole { fates, settled, has_parked, has_due }) => {
+        Ok(Written::Whole { fates, settled, ended, has_parked, has_due }) => {
             reach(Place::BeforeCommit);
             unit.commit().await?;
             reach(Place::AfterCommit);
-            Ok(Ending::Committed(Done { fates, settled, has_parked, has_due, took: began.elapsed() }))
+            Ok(Ending::Committed(Done { fates, settled, ended, has_parked, has_due, took: began.elapsed() }))
         }
         Ok(Written::NotOurs(ids)) => {
             unit.give_up().await?;
@@ -179,10 +182,12 @@ async fn write(
     if !not_ours.is_empty() {
         return Ok(Written::NotOurs(not_ours));
     }
+    let (ended, ends): (Vec<Receipt>, Vec<StartEnd>) = ends(batch, &fates).into_iter().unzip();
+    unit.start_end(&ends).await?;
     reach(Place::BeforeRelease);
     unit.release(Savepoint::Marks).await?;
     let settled = settled.into_iter().map(|(id, _)| id).collect();
-    Ok(Written::Whole { fates, settled, has_parked: marks.has_parked(), has_due: marks.has_due() })
+    Ok(Written::Whole { fates, settled, ended, has_parked: marks.has_parked(), has_due: marks.has_due() })
 }
 
 /// New for every try: whoever finds its own token in a row knows that this very transaction has inserted it.

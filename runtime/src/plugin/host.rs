@@ -340,7 +340,28 @@ fn whose(attempt: &Attempt) -> Whose<'_> {
 impl log::Host for Host {
     fn write(&mut self, level: log::Level, message: String, fields: Vec<(String, String)>) -> wasmtime::Result<()> {
         self.lines.write(whose(&self.attempt), level, &message, &fields);
+        #[cfg(feature = "failpoints")]
+        kill::when_told(&message);
         Ok(())
+    }
+}
+
+/// What a plugin that ends its host's process does, for tests: no plugin should be able to.
+#[cfg(feature = "failpoints")]
+mod kill {
+    /// Ends the process, or takes memory until somebody ends it, if the line says so.
+    pub(super) fn when_told(line: &str) {
+        match line {
+            "abort the process" => std::process::abort(),
+            "take all memory" => {
+                let mut taken: Vec<Vec<u8>> = Vec::new();
+                loop {
+                    // Written to, so that it is there.
+                    taken.push(vec![std::hint::black_box(1); 1 << 20]);
+                }
+            }
+            _ => {}
+        }
     }
 }
 

@@ -65,6 +65,7 @@ impl LocalSource {
             hops: local.hops,
             received_us: local.received_us,
             permit: Some(permit),
+            is_redelivered: local.deliveries > 1,
             at_risk: None,
         });
         Ok(taken.collect())

@@ -69,6 +69,8 @@ pub struct Taken {
     pub received_us: i64,
     /// Its place in the prefetch, where the host counts it; a broker counts by itself.
     pub permit: Option<OwnedSemaphorePermit>,
+    /// It was handed over before: by the broker's word, or because a lease on it ended.
+    pub is_redelivered: bool,
     /// The broker has handed it over so often that it will drop it soon: it is put aside without a run, for this reason,
     /// before all others.
     pub at_risk: Option<Failure>,

@@ -28,6 +28,8 @@ pub struct Origin {
     pub hops: u8,
     /// First receipt, microseconds since 1970.
     pub received_us: i64,
+    /// It came again, and its start is written down: its end must be, too.
+    pub is_begun: bool,
     /// Its broker will drop it soon, see [`super::Taken::at_risk`].
     pub is_at_risk: bool,
     /// How the source is told that it is done; `None` for a claim: its message was settled when it was parked.

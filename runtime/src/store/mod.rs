@@ -14,12 +14,14 @@ pub mod mysql;
 mod rows;
 #[cfg(feature = "embedded")]
 pub mod sqlite;
+mod starts;
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use oncebox_core::{
-    ids::{BootId, BusinessKey, LeaseToken, ModuleDigest},
+    blame::{Life, Start},
+    ids::{BootId, BusinessKey, LeaseToken, MessageHash, ModuleDigest},
     life::{HeldState, Verdict},
     message::Message,
     rule::Rule,
@@ -28,7 +30,12 @@ use oncebox_core::{
 };
 use tokio::sync::watch;
 
-pub use self::{error::*, message_codec::*, rows::*};
+pub use self::{
+    error::*,
+    message_codec::*,
+    rows::*,
+    starts::{MessageKey, StartEnd, StartRow, Suspect},
+};
 
 /// One tenant's database.
 #[async_trait]
@@ -75,6 +82,21 @@ pub trait Store: Send + Sync {
 
     /// Hosts that have been seen within `timeout`, have not ended and are not stopping, oldest first.
     async fn boots_live(&self, timeout: Duration) -> Result<Vec<LiveBoot>, StoreError>;
+
+    /// What the tables say of these lives; of those that they do not know, nothing.
+    async fn boot_lives(&self, boots: &[BootId]) -> Result<BTreeMap<BootId, Life>, StoreError>;
+
+    /// Counts starts of messages of a source that came again, in one statement; durable when it returns. The answer
+    /// holds all rows of these messages, or none if all of them are begun for the first time.
+    async fn start_insert(
+        &self,
+        source: &str,
+        messages: &[MessageHash],
+        start: Start,
+    ) -> Result<Vec<StartRow>, StoreError>;
+
+    /// Ends starts outside a unit of work: of messages whose last two handlers were decided at once, in two units.
+    async fn start_end(&self, ends: &[StartEnd]) -> Result<(), StoreError>;
 
     /// The handler of that name, made if it is not there.
     async fn handler_ensure(&self, name: &str) -> Result<HandlerId, StoreError>;
@@ -158,13 +180,14 @@ pub trait Store: Send + Sync {
     /// Handlers with parked rows that wait for a time, each with the earliest such time (database clock).
     async fn held_due(&self) -> Result<Vec<(HandlerId, i64)>, StoreError>;
 
-    /// Takes up to `max` due parked rows of a handler under a lease, oldest due first.
+    /// Takes up to `max` due parked rows of a handler under a lease, oldest due first; each claim is a start.
     async fn held_claim(
         &self,
         handler: HandlerId,
         max: usize,
         token: LeaseToken,
         lease: Duration,
+        start: Start,
     ) -> Result<Vec<ClaimedRow>, StoreError>;
 
     /// Held rows, newest last, after `after`.
@@ -192,6 +215,9 @@ pub trait Lane: Send {
     /// Inbox rows of these keys, in no order; keys without a row are not in the answer. A snapshot: good enough to
     /// conclude a duplicate, never an absence or a conflict.
     async fn inbox_look_up(&mut self, keys: &[InboxKey]) -> Result<Vec<InboxRow>, StoreError>;
+
+    /// Writes down that a suspect is about to run alone; durable when it returns. False: the claim is no longer ours.
+    async fn start_alone(&mut self, suspect: &Suspect, start: Start) -> Result<bool, StoreError>;
 
     /// Opens the transaction. A unit that is dropped without [`UnitOfWork::commit`] is rolled back before the next one.
     async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError>;
@@ -289,6 +315,9 @@ pub trait UnitOfWork: Send {
         lane: u16,
         counts: &[(HandlerId, Verdict, u64)],
     ) -> Result<(), StoreError>;
+
+    /// Ends starts. The last one before the commit: whoever counts starts of these messages waits for it.
+    async fn start_end(&mut self, ends: &[StartEnd]) -> Result<(), StoreError>;
 
     /// Makes all of it durable. An error leaves the outcome unknown: the batch is done again with a new token.
     async fn commit(self: Box<Self>) -> Result<(), StoreError>;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use oncebox_core::{
+    blame::Open,
     failure::Class,
     ids::{BootId, BusinessKey, Fingerprint, HeldIdentity, LeaseToken, ModuleDigest},
     life::{HeldState, InboxState},
@@ -323,6 +324,8 @@ pub struct NewHeld {
     pub body: Arc<Message>,
     /// Of an ordered handler: where it stands. Kept of parked and dead rows only.
     pub place: Option<Place>,
+    /// Starts of it that have no end.
+    pub open: Open,
 }
 
 /// What a claimed held row becomes.
@@ -344,6 +347,8 @@ pub struct HeldMark {
     pub why: Option<(Class, String, String)>,
     /// The deployment that ran.
     pub deployment: Option<DeploymentId>,
+    /// Starts of it that have no end still; this claim's own has it.
+    pub open: Open,
 }
 
 /// A run that did not apply.
@@ -398,6 +403,8 @@ pub struct ClaimedRow {
     pub body: Message,
     /// Where it stands, if its handler asked for order when it was parked.
     pub place: Option<Place>,
+    /// Starts of it that have no end; this claim is the newest.
+    pub open: Open,
 }
 
 /// The state of a deployment.

@@ -5,7 +5,7 @@ use std::path::Path;
 use oncebox::store::{Store, StoreError, Use, sqlite::SqliteStore};
 use oncebox_core::{failure::Class, ids::BootId, sql::TableKind, value::Value};
 
-use crate::bench::{Bench, LEASE, message, token_of};
+use crate::bench::{Bench, LEASE, START, message, token_of};
 
 async fn refused(path: &Path, usage: Use) -> StoreError {
     match SqliteStore::open(path, None, usage).await {
@@ -38,7 +38,7 @@ pub(crate) async fn leases_are_void_when_a_host_starts(bench: Bench) {
     bench.store.local_offer("orders", &[message(b"1")]).await.unwrap();
     bench.hold(&[bench.new_held(1)]).await;
     bench.store.local_claim("orders", 9, token_of(1), LEASE).await.unwrap();
-    bench.store.held_claim(bench.handler, 9, token_of(1), LEASE).await.unwrap();
+    bench.store.held_claim(bench.handler, 9, token_of(1), LEASE, START).await.unwrap();
     // A command leaves them as they are.
     let command = SqliteStore::open(bench.path(), None, Use::Command).await.unwrap();
     assert_eq!(command.local_claim("orders", 9, token_of(2), LEASE).await.unwrap(), []);
@@ -50,7 +50,7 @@ pub(crate) async fn leases_are_void_when_a_host_starts(bench: Bench) {
     // There is one host, and it has just begun.
     assert_eq!(store.boots_live(LEASE).await.unwrap(), []);
     assert_eq!(store.local_claim("orders", 9, token_of(3), LEASE).await.unwrap().len(), 1);
-    assert_eq!(store.held_claim(handler, 9, token_of(3), LEASE).await.unwrap().len(), 1);
+    assert_eq!(store.held_claim(handler, 9, token_of(3), LEASE, START).await.unwrap().len(), 1);
 }
 
 pub(crate) async fn opening_again_migrates_nothing_and_a_newer_file_is_refused(bench: Bench) {

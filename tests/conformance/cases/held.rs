@@ -2,13 +2,14 @@
 
 use oncebox::store::{DeploymentId, HandlerId, HeldId, HeldMark, NewAttempt, NewHeld, RuleId, StoreError};
 use oncebox_core::{
+    blame::Open,
     failure::Class,
     ids::{BootId, BusinessKey, Fingerprint},
     life::HeldState,
     value::Value,
 };
 
-use crate::bench::{Bench, LEASE, NO_LEASE, message, token_of};
+use crate::bench::{Bench, LEASE, NO_LEASE, START, message, token_of};
 
 fn mark(held: HeldId, token: u8, state: HeldState, due_us: Option<i64>) -> HeldMark {
     HeldMark {
@@ -20,6 +21,7 @@ fn mark(held: HeldId, token: u8, state: HeldState, due_us: Option<i64>) -> HeldM
         attempts_short: 2,
         why: Some((Class::GuestRetry, "again".into(), "not yet".into())),
         deployment: Some(DeploymentId(2)),
+        open: Open::default(),
     }
 }
 
@@ -48,7 +50,7 @@ pub(crate) async fn a_held_row_of_the_same_identity_is_counted(bench: Bench) {
 
 pub(crate) async fn a_resolved_row_is_opened_again_with_its_new_body(bench: Bench) {
     let held = bench.hold(&[bench.new_held(1)]).await[0];
-    bench.store.held_claim(bench.handler, 1, token_of(1), LEASE).await.unwrap();
+    bench.store.held_claim(bench.handler, 1, token_of(1), LEASE, START).await.unwrap();
     mark_all(&bench, &[mark(held, 1, HeldState::Resolved, None)]).await.unwrap();
     let again = NewHeld {
         attempts: 1,
@@ -72,7 +74,7 @@ pub(crate) async fn a_resolved_row_is_opened_again_with_its_new_body(bench: Benc
     let bodies = bench.rows("SELECT revision, payload FROM ob_body ORDER BY revision").await;
     let body = |revision, payload: &[u8]| [Value::Signed(revision), Value::Bytes(payload.to_vec())];
     assert_eq!(bodies, [body(0, b"first"), body(1, b"second")]);
-    let claimed = bench.store.held_claim(bench.handler, 9, token_of(2), LEASE).await.unwrap();
+    let claimed = bench.store.held_claim(bench.handler, 9, token_of(2), LEASE, START).await.unwrap();
     assert_eq!((claimed.len(), claimed[0].body.body.as_slice(), claimed[0].hops), (1, b"second".as_slice(), 1));
 }
 
@@ -80,9 +82,9 @@ pub(crate) async fn a_resolved_row_is_opened_again_with_its_new_body(bench: Benc
 pub(crate) async fn a_conflict_whose_event_is_parked_becomes_claimable(bench: Bench) {
     let conflict = NewHeld { state: HeldState::Conflict, due_us: None, ..bench.new_held(1) };
     let held = bench.hold(&[conflict]).await[0];
-    assert_eq!(bench.store.held_claim(bench.handler, 9, token_of(1), LEASE).await.unwrap(), []);
+    assert_eq!(bench.store.held_claim(bench.handler, 9, token_of(1), LEASE, START).await.unwrap(), []);
     assert_eq!(bench.hold(&[bench.new_held(1)]).await, [held]);
-    let claimed = bench.store.held_claim(bench.handler, 9, token_of(2), LEASE).await.unwrap();
+    let claimed = bench.store.held_claim(bench.handler, 9, token_of(2), LEASE, START).await.unwrap();
     assert_eq!(claimed.iter().map(|row| row.held).collect::<Vec<_>>(), [held]);
 }
 
@@ -101,7 +103,7 @@ pub(crate) async fn only_due_parked_rows_of_the_handler_are_claimed_oldest_due_f
     let ids = bench.hold(&rows).await;
     let mut claimed = Vec::new();
     for (token, max) in [(1, 2), (2, 2), (3, 2)] {
-        let rows = bench.store.held_claim(bench.handler, max, token_of(token), LEASE).await.unwrap();
+        let rows = bench.store.held_claim(bench.handler, max, token_of(token), LEASE, START).await.unwrap();
         let mut ids: Vec<_> = rows.iter().map(|row| row.held).collect();
         ids.sort();
         claimed.push(ids);
@@ -111,7 +113,7 @@ pub(crate) async fn only_due_parked_rows_of_the_handler_are_claimed_oldest_due_f
 
 pub(crate) async fn a_claim_carries_all_that_the_next_attempt_needs(bench: Bench) {
     let held = bench.hold(&[bench.new_held(1)]).await[0];
-    let claimed = bench.store.held_claim(bench.handler, 9, token_of(1), LEASE).await.unwrap();
+    let claimed = bench.store.held_claim(bench.handler, 9, token_of(1), LEASE, START).await.unwrap();
     let [row] = claimed.as_slice() else { panic!("{claimed:?}") };
     assert_eq!((row.held, &row.key), (held, &BusinessKey::new([1])));
     assert_eq!((row.fingerprint, row.rule), (Fingerprint([1; 32]), RuleId(1)));
@@ -122,9 +124,9 @@ pub(crate) async fn a_claim_carries_all_that_the_next_attempt_needs(bench: Bench
 
 pub(crate) async fn a_lease_that_is_over_makes_the_row_claimable_again(bench: Bench) {
     let held = bench.hold(&[bench.new_held(1)]).await[0];
-    assert_eq!(bench.store.held_claim(bench.handler, 9, token_of(1), NO_LEASE).await.unwrap().len(), 1);
-    assert_eq!(bench.store.held_claim(bench.handler, 9, token_of(2), LEASE).await.unwrap().len(), 1);
-    assert_eq!(bench.store.held_claim(bench.handler, 9, token_of(3), LEASE).await.unwrap(), []);
+    assert_eq!(bench.store.held_claim(bench.handler, 9, token_of(1), NO_LEASE, START).await.unwrap().len(), 1);
+    assert_eq!(bench.store.held_claim(bench.handler, 9, token_of(2), LEASE, START).await.unwrap().len(), 1);
+    assert_eq!(bench.store.held_claim(bench.handler, 9, token_of(3), LEASE, START).await.unwrap(), []);
     let mut lane = bench.lane().await;
     let mut unit = lane.begin().await.unwrap();
     let asked = [(held, token_of(2)), (held, token_of(1)), (HeldId(held.0 + 1), token_of(2))];
@@ -134,8 +136,8 @@ pub(crate) async fn a_lease_that_is_over_makes_the_row_claimable_again(bench: Be
 
 pub(crate) async fn a_write_under_an_old_token_is_lease_lost_and_changes_nothing(bench: Bench) {
     let ids = bench.hold(&[bench.new_held(1), bench.new_held(2)]).await;
-    bench.store.held_claim(bench.handler, 9, token_of(1), NO_LEASE).await.unwrap();
-    bench.store.held_claim(bench.handler, 1, token_of(2), LEASE).await.unwrap();
+    bench.store.held_claim(bench.handler, 9, token_of(1), NO_LEASE, START).await.unwrap();
+    bench.store.held_claim(bench.handler, 1, token_of(2), LEASE, START).await.unwrap();
     let before = bench.rows("SELECT * FROM ob_held ORDER BY held_id").await;
     let late = [mark(ids[1], 1, HeldState::Resolved, None), mark(ids[0], 1, HeldState::Resolved, None)];
     let error = mark_all(&bench, &late).await.unwrap_err();
@@ -145,17 +147,17 @@ pub(crate) async fn a_write_under_an_old_token_is_lease_lost_and_changes_nothing
 
 pub(crate) async fn a_mark_ends_the_lease(bench: Bench) {
     let held = bench.hold(&[bench.new_held(1)]).await[0];
-    bench.store.held_claim(bench.handler, 9, token_of(1), LEASE).await.unwrap();
+    bench.store.held_claim(bench.handler, 9, token_of(1), LEASE, START).await.unwrap();
     mark_all(&bench, &[mark(held, 1, HeldState::Parked, Some(2))]).await.unwrap();
     let error = mark_all(&bench, &[mark(held, 1, HeldState::Dead, None)]).await.unwrap_err();
     assert!(matches!(error, StoreError::LeaseLost { .. }), "{error}");
-    let again = bench.store.held_claim(bench.handler, 9, token_of(2), LEASE).await.unwrap();
+    let again = bench.store.held_claim(bench.handler, 9, token_of(2), LEASE, START).await.unwrap();
     assert_eq!((again[0].attempts, again[0].attempts_short), (3, 2));
 }
 
 pub(crate) async fn a_mark_without_a_reason_keeps_the_last_one(bench: Bench) {
     let held = bench.hold(&[bench.new_held(1)]).await[0];
-    bench.store.held_claim(bench.handler, 9, token_of(1), LEASE).await.unwrap();
+    bench.store.held_claim(bench.handler, 9, token_of(1), LEASE, START).await.unwrap();
     let over = HeldMark { why: None, deployment: None, ..mark(held, 1, HeldState::Resolved, None) };
     mark_all(&bench, &[over]).await.unwrap();
     let row = bench.store.held_show(held).await.unwrap().unwrap().row;
@@ -206,7 +208,7 @@ pub(crate) async fn one_question_tells_which_handlers_have_something_due_and_whe
     assert_eq!(bench.store.held_due().await.unwrap(), [(bench.handler, 50), (other, 70)]);
     // What is claimed is due again at its lease's end.
     let before = bench.store.now_us().await.unwrap();
-    bench.store.held_claim(bench.handler, 9, token_of(1), LEASE).await.unwrap();
+    bench.store.held_claim(bench.handler, 9, token_of(1), LEASE, START).await.unwrap();
     let due = bench.store.held_due().await.unwrap();
     assert_eq!((due.len(), due[0].0, due[1]), (2, bench.handler, (other, 70)));
     assert!(due[0].1 >= before + 3_600_000_000, "{}", due[0].1);

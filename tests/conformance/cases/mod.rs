@@ -15,5 +15,6 @@ pub(crate) mod server_faults;
 pub(crate) mod server_locks;
 pub(crate) mod server_tls;
 pub(crate) mod server_types;
+pub(crate) mod starts;
 pub(crate) mod statements;
 pub(crate) mod stories;

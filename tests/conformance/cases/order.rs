@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use oncebox::store::{HeldId, HeldMark, NewHeld, OrderKey, OrderRow, Place};
-use oncebox_core::{ids::BusinessKey, life::HeldState};
+use oncebox_core::{blame::Open, ids::BusinessKey, life::HeldState};
 
-use crate::bench::{Bench, token_of};
+use crate::bench::{Bench, START, token_of};
 
 const LEASE: Duration = Duration::from_secs(60);
 
@@ -75,7 +75,7 @@ pub(crate) async fn only_a_parked_head_that_waits_is_made_due(bench: Bench) {
     ];
     let ids = bench.hold(&rows).await;
     due(&bench, &["dead", "has its time", "waits"]).await;
-    let claimed = bench.store.held_claim(bench.handler, 9, token_of(1), LEASE).await.unwrap();
+    let claimed = bench.store.held_claim(bench.handler, 9, token_of(1), LEASE, START).await.unwrap();
     assert_eq!(claimed.iter().map(|row| row.held).collect::<Vec<_>>(), [ids[0]]);
     assert_eq!(claimed[0].place, Some(Place { ordering_key: b"waits".to_vec(), place: 1 }));
 }
@@ -83,7 +83,7 @@ pub(crate) async fn only_a_parked_head_that_waits_is_made_due(bench: Bench) {
 pub(crate) async fn a_resolved_row_gives_up_its_place_and_the_next_one_is_the_head(bench: Bench) {
     let rows = [held(&bench, 1, HeldState::Parked, Some(1), "a", 1), held(&bench, 2, HeldState::Parked, None, "a", 2)];
     let ids = bench.hold(&rows).await;
-    bench.store.held_claim(bench.handler, 9, token_of(1), LEASE).await.unwrap();
+    bench.store.held_claim(bench.handler, 9, token_of(1), LEASE, START).await.unwrap();
     let mut lane = bench.lane().await;
     let mut unit = lane.begin().await.unwrap();
     let mark = |held: HeldId| HeldMark {
@@ -95,13 +95,14 @@ pub(crate) async fn a_resolved_row_gives_up_its_place_and_the_next_one_is_the_he
         attempts_short: 0,
         why: None,
         deployment: None,
+        open: Open::default(),
     };
     unit.order_lock(&[key(&bench, "a")]).await.unwrap();
     unit.held_mark(&[mark(ids[0])]).await.unwrap();
     unit.order_due(&[key(&bench, "a")]).await.unwrap();
     unit.commit().await.unwrap();
     assert_eq!(locked(&bench, &["a"]).await[0].head, Some(2));
-    let claimed = bench.store.held_claim(bench.handler, 9, token_of(2), LEASE).await.unwrap();
+    let claimed = bench.store.held_claim(bench.handler, 9, token_of(2), LEASE, START).await.unwrap();
     assert_eq!(claimed.iter().map(|row| row.held).collect::<Vec<_>>(), [ids[1]]);
 }
 

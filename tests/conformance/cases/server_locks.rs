@@ -2,17 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use oncebox::store::{InboxMark, Lane, Savepoint, Store, StoreError, UnitOfWork};
+use oncebox::store::{InboxMark, Lane, Savepoint, StartEnd, Store, StoreError, UnitOfWork};
 use oncebox_core::{
     failure::Class,
-    ids::{BusinessKey, LeaseToken},
+    ids::{BusinessKey, LeaseToken, MessageHash},
     life::{HeldState, InboxState},
     value::Value,
 };
 use oncebox_tests::proxy::{Message, Plan, Protocol, Proxy, Then};
 use tokio::task::JoinHandle;
 
-use crate::bench::{Bench, LEASE, token_of};
+use crate::bench::{Bench, LEASE, START, token_of};
 
 /// Tries of what a race decides.
 const TRIES: usize = 25;
@@ -254,7 +254,7 @@ pub(crate) async fn a_delivery_waits_for_the_claim_of_its_key_and_sees_what_beca
     unit.inbox_mark(&[state(InboxState::Parked)]).await.unwrap();
     unit.held_insert(&[bench.new_held(1)]).await.unwrap();
     unit.commit().await.unwrap();
-    let held = bench.store.held_claim(bench.handler, 1, token_of(9), LEASE).await.unwrap()[0].held;
+    let held = bench.store.held_claim(bench.handler, 1, token_of(9), LEASE, START).await.unwrap()[0].held;
     let mut claims = lane.begin().await.unwrap();
     let key = (bench.handler, BusinessKey::new([1]));
     let row = claims.inbox_lock(&[key]).await.unwrap().remove(0).unwrap();
@@ -294,13 +294,16 @@ pub(crate) async fn no_statement_of_a_unit_waits_for_a_neighbours_row(bench: Ben
     let ids = bench.hold(&rows).await;
     let message = crate::bench::message(b"1");
     bench.store.local_offer("orders", &[message.clone(), message.clone(), message]).await.unwrap();
-    bench.store.held_claim(bench.handler, 9, token_of(5), LEASE).await.unwrap();
+    bench.store.held_claim(bench.handler, 9, token_of(5), LEASE, START).await.unwrap();
     let local = bench.store.local_claim("orders", 9, token_of(5), LEASE).await.unwrap();
     let hold = "UPDATE ob_inbox SET attempts = 7 WHERE business_key = 'c'";
     let held = format!("UPDATE ob_held SET attempts = 7 WHERE held_id = {}", ids[2].0);
     let locals = format!("UPDATE ob_local SET deliveries = 7 WHERE local_id = {}", local[2].id.0);
     let order = "INSERT INTO ob_order (handler_id, ordering_key, used_at) VALUES (1, 'c', NOW())";
-    let stranger = Stranger::with(&bench.store, &[hold, &held, &locals, order]).await;
+    let hashes = [1, 2, 3].map(|byte| MessageHash([byte; 32]));
+    assert_eq!(bench.store.start_insert("orders", &hashes, START).await.unwrap(), []);
+    let begun = "UPDATE ob_start SET times = 7 WHERE source = 'orders' AND message_hash = UNHEX(REPEAT('03', 32))";
+    let stranger = Stranger::with(&bench.store, &[hold, &held, &locals, order, begun]).await;
     let mut lane = bench.lane().await;
     for both in [false, true] {
         let keys = if both { vec![bench.key("a"), bench.key("b")] } else { vec![bench.key("a")] };
@@ -323,11 +326,14 @@ pub(crate) async fn no_statement_of_a_unit_waits_for_a_neighbours_row(bench: Ben
                 attempts_short: 0,
                 why: None,
                 deployment: None,
+                open: oncebox_core::blame::Open::default(),
             })
             .collect();
         unit.held_mark(&marks).await.unwrap();
         unit.order_mark(&orders).await.unwrap();
         assert_eq!(unit.local_settle(&messages).await.unwrap(), []);
+        let end = |hash: &MessageHash| StartEnd { message: ("orders".into(), *hash), handler: None };
+        unit.start_end(&hashes.iter().take(keys.len()).map(end).collect::<Vec<_>>()).await.unwrap();
         unit.inbox_delete(token_of(1), &keys).await.unwrap();
         assert_eq!(unit.inbox_lock(&keys).await.unwrap(), vec![None; keys.len()]);
         unit.rollback().await.unwrap();

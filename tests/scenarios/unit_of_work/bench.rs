@@ -25,6 +25,7 @@ use oncebox::{
     },
 };
 use oncebox_core::{
+    blame::Suspicion,
     config::{self, Destination, HandlerLimits, HandlerRetry, HostLimits},
     envelope::{self, EnvelopeRule},
     failure::{Class, Failure},
@@ -123,6 +124,9 @@ pub(crate) const HOPS_MAX: u8 = 3;
 pub(crate) const ATTEMPTS_MAX: u32 = 3;
 pub(crate) const SHORT_ATTEMPTS_MAX: u32 = 2;
 
+/// A life that was not seen for so long is over.
+pub(crate) const BOOT_TIMEOUT: Duration = Duration::from_secs(60);
+
 pub(crate) struct Bench {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) lane: LaneContext,
@@ -163,6 +167,8 @@ impl Bench {
             settings: tenant_settings(unit_time_max),
             host_limits: HOST_LIMITS,
             lease_time: Duration::from_secs(60),
+            boot_timeout: BOOT_TIMEOUT,
+            gate: Arc::default(),
             store: store.clone(),
             handlers,
             lanes: vec![Arc::new(LaneQueue::default())],
@@ -287,7 +293,7 @@ impl Bench {
     pub(crate) async fn claim_now(&self, target: &Target, lease: Duration) -> Vec<Delivery> {
         let Target::Handler(handler, deployed) = target else { panic!("nobody claims") };
         let token = LeaseToken(rand_token());
-        let rows = self.store.held_claim(handler.id, 100, token, lease).await.unwrap();
+        let rows = self.store.held_claim(handler.id, 100, token, lease, self.lane.tenant.start()).await.unwrap();
         rows.into_iter()
             .map(|row| {
                 let (ordering_key, place) = row.place.map(|place| (place.ordering_key, place.place)).unzip();
@@ -295,6 +301,8 @@ impl Bench {
                 delivery.counted = Counted { attempts: row.attempts, attempts_short: row.attempts_short };
                 delivery.claim = Some(Claim { held: row.held, token, generation: row.generation, place });
                 delivery.identity.as_mut().unwrap().ordering_key = ordering_key;
+                // No life that these tests know is still there.
+                delivery.suspicion = row.open.suspicion(self.lane.tenant.boot, &BTreeMap::new(), BOOT_TIMEOUT);
                 delivery
             })
             .collect()
@@ -368,7 +376,17 @@ pub(crate) fn origin(message: Arc<Message>, settle: Option<Settle>, hops: u8) ->
     let hash = message_hash(&message);
     // Long before the deadline of any retry.
     let received_us = oncebox::clock::now_us();
-    Arc::new(Origin { source: "orders".into(), message, hash, envelope, hops, received_us, is_at_risk: false, settle })
+    Arc::new(Origin {
+        source: "orders".into(),
+        message,
+        hash,
+        envelope,
+        hops,
+        received_us,
+        is_begun: false,
+        is_at_risk: false,
+        settle,
+    })
 }
 
 pub(crate) fn shared(target: &Target, origin: &Arc<Origin>) -> Delivery {
@@ -388,6 +406,7 @@ fn delivery_from(target: &Target, origin: &Arc<Origin>, rule: &Rule) -> Delivery
         counted: Counted::default(),
         claim: None,
         unrun: None,
+        suspicion: Suspicion::default(),
         lock_waits: 0,
         turn: None,
         in_hand: Arc::new(()),
@@ -498,6 +517,7 @@ fn handler_settings() -> config::Handler {
             delay_max: None,
             deadline: None,
             short_attempts_max: None,
+            deaths_max: None,
         },
     }
 }

@@ -25,7 +25,7 @@ async fn a_commit_that_was_not_done_is_done_again() {
     let origin = origin(body, Some(settle(parts, 1)), 0);
     let batch = vec![effect(shared(&bench.plain, &origin)), breaks(deliver(&bench.plain, "b", 1))];
     let mut link = Link::from(faulty(&bench, Commit::NotDone).await);
-    let mut done = bench.lane.decide(&mut link, batch).await;
+    let mut done = bench.lane.decide(&mut link, batch, None).await;
     assert_eq!(done.len(), 1);
     let (items, done) = done.remove(0);
     assert_eq!(items.len(), 2);
@@ -42,7 +42,7 @@ async fn a_lost_commit_answer_applies_the_event_once() {
     let bench = Bench::new().await;
     let batch = vec![effect(deliver(&bench.plain, "a", 1)), breaks(deliver(&bench.plain, "b", 1))];
     let mut link = Link::from(faulty(&bench, Commit::AnswerLost).await);
-    let done = bench.lane.decide(&mut link, batch).await;
+    let done = bench.lane.decide(&mut link, batch, None).await;
     assert_eq!(done[0].1.fates, fates![Duplicate Duplicate]);
     assert_eq!(bench.effects().await, ["a"]);
     assert_eq!(bench.texts("SELECT state FROM ob_inbox ORDER BY business_key").await, ["0", "3"]);
@@ -63,7 +63,7 @@ async fn a_lost_commit_answer_of_a_settled_message_leaves_nothing_to_do() {
     let (body, parts) = bench.local(&[message("a", 1)], Duration::from_secs(60)).await.remove(0);
     let origin = origin(body, Some(settle(parts, 1)), 0);
     let mut link = Link::from(faulty(&bench, Commit::AnswerLost).await);
-    let done = bench.lane.decide(&mut link, vec![effect(shared(&bench.plain, &origin))]).await;
+    let done = bench.lane.decide(&mut link, vec![effect(shared(&bench.plain, &origin))], None).await;
     assert_eq!((done[0].1.fates.as_slice(), done[0].1.settled.as_slice()), (fates![Lost].as_slice(), [].as_slice()));
     assert_eq!(bench.effects().await, ["a"]);
     assert_eq!(bench.texts("SELECT count(*) FROM ob_local").await, ["0"]);
@@ -76,7 +76,7 @@ async fn a_lost_commit_answer_of_a_claim_applies_it_once() {
     bench.unit(&[over(deliver(&bench.plain, "a", 1), failed(Class::GuestRetry, "later"))]).await;
     let claimed = bench.claim(&bench.plain, Duration::from_secs(60)).await.remove(0);
     let mut link = Link::from(faulty(&bench, Commit::AnswerLost).await);
-    let done = bench.lane.decide(&mut link, vec![effect(claimed)]).await;
+    let done = bench.lane.decide(&mut link, vec![effect(claimed)], None).await;
     assert_eq!(done[0].1.fates, fates![Lost]);
     assert_eq!(bench.effects().await, ["a"]);
     assert_eq!(bench.texts("SELECT state FROM ob_held").await, ["5"]);
@@ -90,7 +90,7 @@ async fn a_row_of_our_own_that_does_not_read_holds_up_its_event_alone() {
     bench.run("UPDATE ob_inbox SET state = 9").await;
     let batch: Vec<Item> = (0..5).map(|n| effect(deliver(&bench.plain, &n.to_string(), 1))).collect();
     let mut link = Link::from(bench.store.lane().await.unwrap());
-    let done = bench.lane.decide(&mut link, batch).await;
+    let done = bench.lane.decide(&mut link, batch, None).await;
     let decided: usize = done.iter().map(|(items, _)| items.len()).sum();
     assert_eq!(decided, 4);
     assert_eq!(bench.effects().await, ["2", "0", "1", "3", "4"]);

@@ -5,9 +5,10 @@ use std::{ops::Range, sync::Arc};
 use async_trait::async_trait;
 use oncebox::store::{
     HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
-    OrderKey, OrderRow, OutboxRow, QueryAnswer, Savepoint, StatementError, StoreError, UnitOfWork,
+    OrderKey, OrderRow, OutboxRow, QueryAnswer, Savepoint, StartEnd, StatementError, StoreError, Suspect, UnitOfWork,
 };
 use oncebox_core::{
+    blame::Start,
     ids::{BootId, LeaseToken},
     life::Verdict,
     value::Value,
@@ -46,6 +47,10 @@ impl FaultyLane {
 impl Lane for FaultyLane {
     async fn inbox_look_up(&mut self, keys: &[InboxKey]) -> Result<Vec<InboxRow>, StoreError> {
         self.inner.inbox_look_up(keys).await
+    }
+
+    async fn start_alone(&mut self, suspect: &Suspect, start: Start) -> Result<bool, StoreError> {
+        self.inner.start_alone(suspect, start).await
     }
 
     async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError> {
@@ -109,6 +114,7 @@ passed_on! {
     outbox_insert(rows: &[OutboxRow]) -> Result<(), StoreError>;
     local_insert(rows: &[NewLocal]) -> Result<(), StoreError>;
     local_settle(messages: &[(LocalId, LeaseToken)]) -> Result<Vec<LocalId>, StoreError>;
+    start_end(ends: &[StartEnd]) -> Result<(), StoreError>;
     held_insert(rows: &[NewHeld]) -> Result<Vec<HeldId>, StoreError>;
     held_mark(marks: &[HeldMark]) -> Result<(), StoreError>;
     attempt_insert(rows: &[NewAttempt]) -> Result<(), StoreError>;

@@ -36,6 +36,7 @@ macro_rules! on_servers {
 }
 
 mod bench;
+mod blame;
 mod books;
 mod claims;
 mod commit;

@@ -230,7 +230,7 @@ async fn when_a_batch_is_cut_nothing_passes_one_that_the_other_half_left_undecid
         effect(deliver(&bench.plain, "free", 1)),
     ];
     let mut link = Link::from(bench.store.lane().await.unwrap());
-    let done = bench.lane.decide(&mut link, batch).await;
+    let done = bench.lane.decide(&mut link, batch, None).await;
     let fates: Vec<Fate> = done.iter().flat_map(|(_, done)| done.fates.clone()).collect();
     assert_eq!(fates, fates![Again Applied]);
     assert_eq!(bench.effects().await, ["odd", "free"]);

@@ -132,7 +132,7 @@ async fn a_deadlock_makes_the_whole_batch_again_and_nothing_twice() {
         assert_eq!(stranger.0.staged_write(&AWARD.into(), &[Value::Signed(1)]).await, Ok(1));
         stranger.0.commit().await.unwrap();
     };
-    let (done, ()) = tokio::join!(bench.lane.decide(&mut link, batch), crossing);
+    let (done, ()) = tokio::join!(bench.lane.decide(&mut link, batch, None), crossing);
     let mut fates: Vec<Fate> = done.iter().flat_map(|(_, done)| done.fates.clone()).collect();
     fates.sort_by_key(|fate| format!("{fate:?}"));
     assert_eq!(fates, fates![Applied Applied]);

@@ -1,6 +1,8 @@
 //! The rules over one tenant's tables: each is a query for what breaks it, one text a row, in SQL that SQLite, MySQL and
 //! MariaDB read alike. Names and keys are bytes there, and texts only after a CAST.
 
+use oncebox_core::failure::Class;
+
 use super::Invariant;
 
 /// A rule as a query.
@@ -216,6 +218,8 @@ pub fn all(scope: Scope, put_aside: Option<u64>) -> Vec<Rule> {
 }
 
 fn runs(put_aside: Option<u64>) -> Rule {
+    // Of a death nothing came back: the verdict is that of the one that is given up without a run.
+    let death = Class::DeathAlone.number();
     let differ = put_aside.map_or("b.failed < b.letters + b.attempts".to_owned(), |put_aside| {
         format!("b.failed <> b.letters + b.attempts + {put_aside}")
     });
@@ -226,7 +230,7 @@ fn runs(put_aside: Option<u64>) -> Rule {
             "SELECT concat(b.failed, ' parked and dead, ', b.letters, ' poison, ', b.attempts, ' attempts') FROM (SELECT
                (SELECT coalesce(sum(n), 0) FROM ob_tally WHERE verdict IN (4, 5)) AS failed,
                (SELECT coalesce(sum(times), 0) FROM ob_held WHERE state = 4) AS letters,
-               (SELECT count(*) FROM ob_attempt) AS attempts) AS b WHERE {differ}"
+               (SELECT count(*) FROM ob_attempt WHERE class <> {death}) AS attempts) AS b WHERE {differ}"
         ),
     }
 }

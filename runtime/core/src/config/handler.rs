@@ -71,6 +71,7 @@ fn read_retry(table: &Table<'_>) -> HandlerRetry {
         delay_max: delay_ms_max.map(Duration::from_millis),
         deadline: table.value(&keys::DEADLINE_S).map(Duration::from_secs),
         short_attempts_max: table.value(&keys::SHORT_ATTEMPTS_MAX),
+        deaths_max: table.value(&keys::DEATHS_MAX),
     }
 }
 

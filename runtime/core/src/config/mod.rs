@@ -309,6 +309,8 @@ pub struct HandlerRetry {
     pub deadline: Option<Duration>,
     /// Counted attempts of traps, limits and 1062.
     pub short_attempts_max: Option<u32>,
+    /// Ends of the host's process with nothing but the event running; `None`: 2.
+    pub deaths_max: Option<u32>,
 }
 
 /// `[tenants.NAME.destinations.NAME]`.

@@ -89,6 +89,7 @@ factor = 2
 delay_ms_max = 60_000
 deadline_s = 600
 short_attempts_max = 2
+deaths_max = 3
 
 [tenants.shop.handlers.level-set]
 
@@ -147,6 +148,7 @@ fn points_award() -> Handler {
             delay_max: Some(Duration::from_secs(60)),
             deadline: Some(Duration::from_secs(600)),
             short_attempts_max: Some(2),
+            deaths_max: Some(3),
         },
     }
 }
@@ -222,6 +224,7 @@ fn default_handler() -> Handler {
             delay_max: None,
             deadline: None,
             short_attempts_max: None,
+            deaths_max: None,
         },
     }
 }
@@ -675,6 +678,7 @@ fn numbers_are_taken_at_their_limits_and_refused_past_them() {
         ("tenants.t.handlers.h.retry", "delay_ms_max", 1, 604_800_000),
         ("tenants.t.handlers.h.retry", "deadline_s", 1, 2_592_000),
         ("tenants.t.handlers.h.retry", "short_attempts_max", 1, 1_000),
+        ("tenants.t.handlers.h.retry", "deaths_max", 1, 10),
     ] {
         let accepts = |number: i128| {
             let header = format!("[{section}]\n");

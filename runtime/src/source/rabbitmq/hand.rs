@@ -156,6 +156,7 @@ mod tests {
             hops: 0,
             received_us: 0,
             permit: None,
+            is_redelivered: at_risk,
             at_risk: at_risk.then(|| Failure::new(Class::Unrun, "redelivered", "")),
         }
     }

@@ -254,6 +254,7 @@ impl RabbitmqSource {
         self.counts.at_risk.fetch_add(at_risk.is_some().into(), Ordering::Relaxed);
         Taken {
             receipt: Receipt::Broker { generation, tag: delivery.delivery_tag },
+            is_redelivered: delivery.redelivered,
             message: Arc::new(message::message(&self.supply.queue.queue, delivery)),
             hops: 0,
             received_us: clock::now_us(),

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     planted::{self, Fault},
-    store::{HeldId, HeldMark, NewAttempt, NewHeld, StoreError, encode_headers},
+    store::{HeldId, HeldMark, NewAttempt, NewHeld, StoreError, encode_headers, starts::columns},
 };
 
 const TABLE: &str = "ob_held";
@@ -26,8 +26,8 @@ const TABLE: &str = "ob_held";
 static INSERT: Many = Many::insert(
     "INSERT INTO ob_held (identity, handler_id, state, business_key, due_at, attempts, attempts_short, class, code,
        message, fingerprint, rule_id, deployment_id, source, hops, event_id, event_type, event_time, received_at,
-       ordering_key, place, changed_at) VALUES ",
-    "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6))",
+       ordering_key, place, starts, starts_alone, changed_at) VALUES ",
+    "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6))",
     " ON DUPLICATE KEY UPDATE times = times + 1, changed_at = UTC_TIMESTAMP(6)",
 );
 static READ: Many = Many::keys("SELECT identity, held_id, state, times FROM ob_held WHERE ", "identity = ?", "");
@@ -40,8 +40,8 @@ const LAST_REVISION: &str = "SELECT MAX(revision) FROM ob_body WHERE held_id = ?
 /// Identity, handler, key and fingerprint are what they were: they are what the row was found by.
 const OPEN_AGAIN: &str = "UPDATE ob_held SET state = ?, due_at = ?, lease_token = NULL, attempts = ?,
        attempts_short = ?, class = ?, code = ?, message = ?, rule_id = ?, deployment_id = ?, generation = 0,
-       source = ?, hops = ?, event_id = ?, event_type = ?, event_time = ?, received_at = ?, ordering_key = ?, place = ?
-    WHERE held_id = ?";
+       source = ?, hops = ?, event_id = ?, event_type = ?, event_time = ?, received_at = ?, ordering_key = ?, place = ?,
+       starts = ?, starts_alone = ? WHERE held_id = ?";
 const COUNT: &str = "UPDATE ob_held SET class = ?, code = ?, message = ? WHERE held_id = ?";
 
 static LOCK: Many = Many::keys(
@@ -58,7 +58,8 @@ macro_rules! mark {
             "SELECT CAST(? AS UNSIGNED) AS held_id, CAST(? AS BINARY(16)) AS token, CAST(? AS UNSIGNED) AS state,
                CAST(? AS DATETIME(6)) AS due_at, CAST(? AS UNSIGNED) AS attempts, CAST(? AS UNSIGNED) AS attempts_short,
                CAST(? AS UNSIGNED) AS class, CAST(? AS CHAR) AS code, CAST(? AS CHAR) AS message,
-               CAST(? AS UNSIGNED) AS deployment_id, CAST(? AS UNSIGNED) AS is_over",
+               CAST(? AS UNSIGNED) AS deployment_id, CAST(? AS UNSIGNED) AS is_over, CAST(? AS BINARY) AS starts,
+               CAST(? AS BINARY) AS starts_alone",
             " UNION ALL ",
             concat!(
                 ") AS m STRAIGHT_JOIN ob_held AS h FORCE INDEX (PRIMARY) ON h.held_id = m.held_id AND ",
@@ -67,7 +68,7 @@ macro_rules! mark {
                    h.attempts_short = m.attempts_short, h.class = COALESCE(m.class, h.class),
                    h.code = COALESCE(m.code, h.code), h.message = COALESCE(m.message, h.message),
                    h.deployment_id = COALESCE(m.deployment_id, h.deployment_id), h.place = IF(m.is_over, NULL, h.place),
-                   h.changed_at = UTC_TIMESTAMP(6)"
+                   h.starts = m.starts, h.starts_alone = m.starts_alone, h.changed_at = UTC_TIMESTAMP(6)"
             ),
         )
     };
@@ -194,9 +195,13 @@ fn bind_new(args: &mut Args, row: &NewHeld) {
     args.add(datetime(row.received_us));
     args.add(row.place.as_ref().map(|place| place.ordering_key.as_slice()));
     args.add(row.place.as_ref().map(|place| place.place));
+    let (starts, starts_alone) = columns(&row.open);
+    args.add(starts);
+    args.add(starts_alone);
 }
 
 async fn open_again(session: &mut Session, held: HeldId, row: &NewHeld) -> Result<(), StoreError> {
+    let (starts, starts_alone) = columns(&row.open);
     let args = args![
         row.state.number(),
         row.due_us.map(datetime),
@@ -215,6 +220,8 @@ async fn open_again(session: &mut Session, held: HeldId, row: &NewHeld) -> Resul
         datetime(row.received_us),
         row.place.as_ref().map(|place| place.ordering_key.as_slice()),
         row.place.as_ref().map(|place| place.place),
+        starts,
+        starts_alone,
         held.0,
     ];
     session.execute("held insert", OPEN_AGAIN, args).await?;
@@ -269,6 +276,9 @@ fn bind_mark(args: &mut Args, mark: &HeldMark) {
     args.add(why.map(|(_, _, message)| message.as_str()));
     args.add(mark.deployment.map(|deployment| deployment.0));
     args.add(mark.state == HeldState::Resolved);
+    let (starts, starts_alone) = columns(&mark.open);
+    args.add(starts);
+    args.add(starts_alone);
 }
 
 /// The one that was not written: its row has another number of marks than this unit gave it. Those written

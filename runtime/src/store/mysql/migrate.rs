@@ -25,10 +25,13 @@ use crate::{
 };
 
 /// Migrations in order; the n-th brings the tables to number n (from 1), kept in `ob_meta` under `schema`.
-const MIGRATIONS: [&str; 1] = [include_str!("../../../../migrations/mysql/0001_base.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../../../../migrations/mysql/0001_base.sql"),
+    include_str!("../../../../migrations/mysql/0002_blame.sql"),
+];
 
 /// The number of the last one.
-pub(super) const NEEDED: i64 = 1;
+pub(super) const NEEDED: i64 = 2;
 
 const PROCEDURE: &str = include_str!("../../../../migrations/mysql/ob_catalogue.sql");
 
@@ -54,6 +57,8 @@ const ELSEWHERE_KEYS: &str = "SELECT 'key', to_table, name, CONCAT(from_schema, 
       CASE WHEN flags & 4 THEN 'CASCADE' WHEN flags & 8 THEN 'SET NULL' ELSE 'RESTRICT' END
     FROM {foreign_keys} AS keys_of_all WHERE to_schema = DATABASE() AND from_schema <> DATABASE()";
 
+/// A column of that name is there already.
+const DUPLICATE_COLUMN: u16 = 1060;
 /// Another `oncebox migrate` is waited for so long.
 const LOCK_WAIT_S: i64 = 60;
 /// The longest wait for whoever uses a table that is to be changed.
@@ -76,7 +81,12 @@ pub(super) async fn migrate(settings: &config::Mysql) -> Result<Migrated, StoreE
     }
     for (number, migration) in (1i64..).zip(MIGRATIONS).skip(usize::try_from(from).unwrap_or(0)) {
         for statement in statements(migration) {
-            session.script("migrate", statement).await.map_err(refused)?;
+            match session.script("migrate", statement).await {
+                Ok(_) => {}
+                // Its columns are there: it was done before a kill, and is done whole or not at all.
+                Err(error) if error.number() == Some(DUPLICATE_COLUMN) => {}
+                Err(error) => return Err(refused(error)),
+            }
             reach(Place::MigrationStatement);
         }
         let sql = "INSERT INTO ob_meta (name, value) VALUES ('schema', ?) ON DUPLICATE KEY UPDATE value = ?";
@@ -213,9 +223,17 @@ mod tests {
     fn every_statement_does_nothing_the_second_time() {
         for migration in MIGRATIONS {
             let statements = statements(migration);
-            assert_eq!(statements.len(), migration.matches("\nCREATE TABLE ").count());
+            let begins = |words: &str| migration.matches(&format!("\n{words} ")).count();
+            assert_eq!(statements.len(), begins("CREATE TABLE") + begins("ALTER TABLE"));
             for statement in statements {
                 let words = statement.lines().find(|line| !line.is_empty() && !line.starts_with("--")).unwrap();
+                if words.starts_with("ALTER TABLE ob_") {
+                    let does_more = |line: &&str| !line.trim().starts_with("ADD COLUMN ");
+                    let more: Vec<_> =
+                        statement.lines().skip_while(|line| *line != words).skip(1).filter(does_more).collect();
+                    assert!(more.is_empty(), "only a column that is there makes an error that is none: {more:?}");
+                    continue;
+                }
                 assert!(words.starts_with("CREATE TABLE IF NOT EXISTS ob_"), "{words}");
                 assert!(statement.contains(") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;"), "{words}");
             }

@@ -24,6 +24,7 @@ mod outgoing;
 mod queues;
 mod server;
 mod session;
+mod starts;
 mod statements;
 mod stories;
 mod supervisor;
@@ -33,8 +34,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use oncebox_core::{
+    blame::{Life, Start},
     config,
-    ids::{BootId, BusinessKey, LeaseToken, ModuleDigest},
+    ids::{BootId, BusinessKey, LeaseToken, MessageHash, ModuleDigest},
     life::Verdict,
     message::Message,
     sql::{Catalogue, Dialect},
@@ -45,7 +47,7 @@ use self::{catalogue::Elsewhere, checks::Finding, errors::MysqlError, server::Se
 use super::{
     BlockedHandler, ClaimedRow, Deployment, DeploymentAnswer, DeploymentId, DeploymentOffer, Gauges, HandlerId,
     HeldFilter, HeldId, HeldRow, HeldStory, KeyStory, Lane, LaneCount, LiveBoot, LocalId, LocalMessage, Migrated,
-    StatementError, Store, StoreError, StoredRule, Use,
+    StartEnd, StartRow, StatementError, Store, StoreError, StoredRule, Use,
 };
 
 /// One tenant's database on a server.
@@ -223,6 +225,23 @@ impl Store for MysqlStore {
         fleet::boots_live(&mut self.admin().await?.session, timeout).await
     }
 
+    async fn boot_lives(&self, boots: &[BootId]) -> Result<BTreeMap<BootId, Life>, StoreError> {
+        starts::lives(&mut self.admin().await?.session, boots).await
+    }
+
+    async fn start_insert(
+        &self,
+        source: &str,
+        messages: &[MessageHash],
+        start: Start,
+    ) -> Result<Vec<StartRow>, StoreError> {
+        starts::insert(&mut self.admin().await?.session, source, messages, start).await
+    }
+
+    async fn start_end(&self, ends: &[StartEnd]) -> Result<(), StoreError> {
+        starts::end(&mut self.admin().await?.session, ends).await
+    }
+
     async fn handler_ensure(&self, name: &str) -> Result<HandlerId, StoreError> {
         admin::handler_ensure(&mut self.admin().await?.session, name).await
     }
@@ -342,8 +361,9 @@ impl Store for MysqlStore {
         max: usize,
         token: LeaseToken,
         lease: Duration,
+        start: Start,
     ) -> Result<Vec<ClaimedRow>, StoreError> {
-        queues::held_claim(&mut self.admin().await?.session, handler, max, token, lease).await
+        queues::held_claim(&mut self.admin().await?.session, handler, max, token, lease, start).await
     }
 
     async fn held_list(&self, filter: &HeldFilter) -> Result<Vec<HeldRow>, StoreError> {

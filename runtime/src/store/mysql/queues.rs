@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use oncebox_core::{
+    blame::{Open, START_BYTES, STARTS_MAX, Start},
     ids::{BusinessKey, Fingerprint, LeaseToken},
     message::Message,
 };
@@ -17,7 +18,8 @@ use crate::{
     clock,
     planted::{self, Fault},
     store::{
-        ClaimedRow, HandlerId, HeldId, LocalId, LocalMessage, Place, RuleId, StoreError, decode_message, encode_headers,
+        ClaimedRow, HandlerId, HeldId, LocalId, LocalMessage, Place, RuleId, StoreError, decode_message,
+        encode_headers, starts::starts,
     },
 };
 
@@ -44,8 +46,10 @@ static LOCAL_RENEW: Many = Many::new(
     ", ",
     ")",
 );
+/// Each claim is a start; several of one life are one.
 static HELD_TAKE: Many = Many::new(
-    "UPDATE ob_held FORCE INDEX (PRIMARY) SET lease_token = ?, due_at = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND
+    "UPDATE ob_held FORCE INDEX (PRIMARY) SET lease_token = ?, due_at = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND,
+       starts = IF(LEFT(RIGHT(starts, ?), 16) = ?, starts, RIGHT(CONCAT(starts, ?), ?))
      WHERE held_id IN (",
     "?",
     ", ",
@@ -53,7 +57,8 @@ static HELD_TAKE: Many = Many::new(
 );
 static HELD_READ: Many = Many::keys(
     "SELECT h.held_id, h.business_key, h.fingerprint, h.rule_id, h.attempts, h.attempts_short, h.generation,
-       h.source, h.hops, h.received_at, b.headers, b.payload, h.ordering_key, h.place
+       h.source, h.hops, h.received_at, b.headers, b.payload, h.ordering_key, h.place,
+       h.starts, h.starts_alone
      FROM ob_held AS h FORCE INDEX (PRIMARY) JOIN ob_body AS b ON b.held_id = h.held_id
        AND b.revision = (SELECT MAX(revision) FROM ob_body WHERE held_id = h.held_id)
      WHERE ",
@@ -105,7 +110,11 @@ pub(super) async fn local_claim(
     if session.rows("local due", due, args![source]).await?.is_empty() {
         return Ok(Vec::new());
     }
-    let taken = taken(session, LOCAL_PICK, args![source, limit(max)], &LOCAL_TAKE, token, lease).await?;
+    let under_lease = |args: &mut Args| {
+        args.add(token.as_bytes());
+        args.add(micros(lease));
+    };
+    let taken = taken(session, LOCAL_PICK, args![source, limit(max)], &LOCAL_TAKE, under_lease).await?;
     let under_token = |args: &mut Args, id: &i64| {
         args.add(*id);
         args.add(token.as_bytes());
@@ -122,11 +131,10 @@ async fn taken(
     pick: &'static str,
     which: Args,
     take: &'static Many,
-    token: LeaseToken,
-    lease: Duration,
+    under_lease: impl Fn(&mut Args) + Send + Sync,
 ) -> Result<Vec<i64>, StoreError> {
     session.begin().await?;
-    let taken = take_picked(session, pick, which, take, token, lease).await;
+    let taken = take_picked(session, pick, which, take, under_lease).await;
     ended(session, taken).await
 }
 
@@ -135,14 +143,9 @@ async fn take_picked(
     pick: &'static str,
     which: Args,
     take: &'static Many,
-    token: LeaseToken,
-    lease: Duration,
+    under_lease: impl Fn(&mut Args) + Send + Sync,
 ) -> Result<Vec<i64>, StoreError> {
     let ids = picked(session, pick, which).await?;
-    let under_lease = |args: &mut Args| {
-        args.add(token.as_bytes());
-        args.add(micros(lease));
-    };
     session.write_keys("claim", take, &ids, under_lease, |args, id| args.add(*id)).await?;
     Ok(ids)
 }
@@ -217,6 +220,7 @@ pub(super) async fn held_claim(
     max: usize,
     token: LeaseToken,
     lease: Duration,
+    start: Start,
 ) -> Result<Vec<ClaimedRow>, StoreError> {
     if planted::is(Fault::HostClockLease) {
         set_clock(session).await?;
@@ -226,7 +230,16 @@ pub(super) async fn held_claim(
     if session.rows("held due", due, args![handler.0]).await?.is_empty() {
         return Ok(Vec::new());
     }
-    let taken = taken(session, HELD_PICK, args![handler.0, limit(max)], &HELD_TAKE, token, lease).await?;
+    let bytes = start.to_bytes();
+    let under_lease = |args: &mut Args| {
+        args.add(token.as_bytes());
+        args.add(micros(lease));
+        args.add(START_BYTES as u64);
+        args.add(start.boot.as_bytes());
+        args.add(bytes.as_slice());
+        args.add((START_BYTES * STARTS_MAX) as u64);
+    };
+    let taken = taken(session, HELD_PICK, args![handler.0, limit(max)], &HELD_TAKE, under_lease).await?;
     let under_token = |args: &mut Args, id: &i64| {
         args.add(*id);
         args.add(token.as_bytes());
@@ -265,5 +278,6 @@ fn claimed_row(row: &MySqlRow) -> Result<ClaimedRow, StoreError> {
         received_us: row.time(9)?,
         body,
         place: ordering_key.zip(place).map(|(key, place)| Place { ordering_key: key.to_vec(), place }),
+        open: Open { beside: starts("ob_held", row.bytes(14)?)?, alone: starts("ob_held", row.bytes(15)?)? },
     })
 }

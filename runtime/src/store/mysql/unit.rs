@@ -5,6 +5,7 @@ use std::{ops::Range, sync::Arc};
 
 use async_trait::async_trait;
 use oncebox_core::{
+    blame::Start,
     ids::{BootId, LeaseToken},
     life::Verdict,
     value::Value,
@@ -19,11 +20,12 @@ use super::{
     order, outgoing,
     server::Server,
     session::Session,
+    starts,
     statements::{self, Signatures},
 };
 use crate::store::{
     HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
-    OrderKey, OrderRow, OutboxRow, QueryAnswer, Savepoint, StatementError, StoreError, UnitOfWork,
+    OrderKey, OrderRow, OutboxRow, QueryAnswer, Savepoint, StartEnd, StatementError, StoreError, Suspect, UnitOfWork,
 };
 
 /// One session, owned by a lane.
@@ -66,6 +68,12 @@ impl Lane for MysqlLane {
         // What an earlier unit has left open must not be seen.
         self.session.rollback().await?;
         inbox::look_up(&mut self.session, keys).await
+    }
+
+    async fn start_alone(&mut self, suspect: &Suspect, start: Start) -> Result<bool, StoreError> {
+        self.ready().await?;
+        self.session.rollback().await?;
+        starts::alone(&mut self.session, suspect, start).await
     }
 
     async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError> {
@@ -257,6 +265,10 @@ impl UnitOfWork for MysqlUnit<'_> {
         counts: &[(HandlerId, Verdict, u64)],
     ) -> Result<(), StoreError> {
         outgoing::tally_add(self.session(), boot, lane, counts).await
+    }
+
+    async fn start_end(&mut self, ends: &[StartEnd]) -> Result<(), StoreError> {
+        starts::end(self.session(), ends).await
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {

@@ -6,7 +6,7 @@ use oncebox_core::{
 };
 use sqlx::{Row as _, SqliteConnection};
 
-use crate::store::{HeldId, NewHeld, encode_headers};
+use crate::store::{HeldId, NewHeld, encode_headers, starts::columns};
 
 /// A row of the same identity is counted; one whose event begins anew is opened again, with its new state and body.
 pub(super) async fn insert(connection: &mut SqliteConnection, row: &NewHeld) -> Result<HeldId, sqlx::Error> {
@@ -36,11 +36,12 @@ async fn insert_new(connection: &mut SqliteConnection, row: &NewHeld) -> Result<
     let sql = concat!(
         "INSERT INTO ob_held (identity, handler_id, state, business_key, due_at, attempts, attempts_short, class, code,
            message, fingerprint, rule_id, deployment_id, source, hops, event_id, event_type, event_time, received_at,
-           ordering_key, place, changed_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ",
+           ordering_key, place, starts, starts_alone, changed_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ",
         now_us!(),
         ") RETURNING held_id"
     );
+    let (starts, starts_alone) = columns(&row.open);
     let held: i64 = sqlx::query(sql)
         .bind(row.identity.as_bytes())
         .bind(row.handler.0)
@@ -63,6 +64,8 @@ async fn insert_new(connection: &mut SqliteConnection, row: &NewHeld) -> Result<
         .bind(row.received_us)
         .bind(row.place.as_ref().map(|place| place.ordering_key.as_slice()))
         .bind(place(row))
+        .bind(starts)
+        .bind(starts_alone)
         .fetch_one(&mut *connection)
         .await?
         .try_get(0)?;
@@ -76,10 +79,11 @@ async fn open_again(connection: &mut SqliteConnection, held: i64, row: &NewHeld)
         "UPDATE ob_held SET times = times + 1, state = ?, due_at = ?, lease_token = NULL, attempts = ?,
            attempts_short = ?, class = ?, code = ?, message = ?, rule_id = ?, deployment_id = ?, generation = 0,
            source = ?, hops = ?, event_id = ?, event_type = ?, event_time = ?, received_at = ?, ordering_key = ?, place = ?,
-           changed_at = ",
+           starts = ?, starts_alone = ?, changed_at = ",
         now_us!(),
         " WHERE held_id = ?"
     );
+    let (starts, starts_alone) = columns(&row.open);
     sqlx::query(sql)
         .bind(row.state.number())
         .bind(row.due_us)
@@ -98,6 +102,8 @@ async fn open_again(connection: &mut SqliteConnection, held: i64, row: &NewHeld)
         .bind(row.received_us)
         .bind(row.place.as_ref().map(|place| place.ordering_key.as_slice()))
         .bind(place(row))
+        .bind(starts)
+        .bind(starts_alone)
         .bind(held)
         .execute(&mut *connection)
         .await?;

@@ -6,9 +6,10 @@ use super::errors::{store_error, words};
 use crate::store::StoreError;
 
 /// Migrations in order; the n-th brings the tables to number n (from 1), kept in `PRAGMA user_version`.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../../../../migrations/sqlite/0001_base.sql"),
     include_str!("../../../../migrations/sqlite/0002_order_and_fleet.sql"),
+    include_str!("../../../../migrations/sqlite/0003_blame.sql"),
 ];
 
 /// Brings the tables up to date. `schema` is run with the first migration, in the same transaction.
@@ -65,7 +66,7 @@ pub(super) async fn void_leases(connection: &mut SqliteConnection) -> Result<(),
     let sql = "BEGIN IMMEDIATE;
         UPDATE ob_local SET lease_token = NULL, due_at = received_at WHERE lease_token IS NOT NULL;
         UPDATE ob_held SET lease_token = NULL, due_at = changed_at WHERE lease_token IS NOT NULL AND state = 0;
-        UPDATE ob_boot SET ended_at = seen_at WHERE ended_at IS NULL;
+        UPDATE ob_boot SET ended_at = seen_at, crashed = 1 WHERE ended_at IS NULL;
         COMMIT;";
     sqlx::raw_sql(sql).execute(connection).await.map(|_| ()).map_err(|error| store_error("void leases", &error))
 }

@@ -11,6 +11,23 @@ macro_rules! now_us {
     };
 }
 
+/// A column with one more start in it, ?1 the boot, ?2 all of it, ?3 its bytes and ?4 those of
+/// the column; several of one life are one. Blobs that are joined
+/// are a text to SQLite.
+macro_rules! with_start {
+    ($column:literal) => {
+        concat!(
+            "iif(substr(substr(",
+            $column,
+            ", -?3), 1, 16) = ?1, ",
+            $column,
+            ", substr(CAST(",
+            $column,
+            " || ?2 AS BLOB), -?4))"
+        )
+    };
+}
+
 mod admin;
 mod catalogue;
 mod errors;
@@ -20,6 +37,7 @@ mod migrate;
 mod modules;
 mod order;
 mod queues;
+mod starts;
 mod statements;
 mod stories;
 mod unit;
@@ -35,7 +53,8 @@ use std::{
 
 use async_trait::async_trait;
 use oncebox_core::{
-    ids::{BootId, BusinessKey, LeaseToken, ModuleDigest},
+    blame::{Life, Start},
+    ids::{BootId, BusinessKey, LeaseToken, MessageHash, ModuleDigest},
     life::Verdict,
     message::Message,
     sql::{Catalogue, Dialect},
@@ -49,8 +68,8 @@ use tokio::sync::{Mutex, watch as tokio_watch};
 use self::errors::{away, open_error};
 use super::{
     BlockedHandler, ClaimedRow, Deployment, DeploymentAnswer, DeploymentId, DeploymentOffer, Gauges, HandlerId,
-    HeldFilter, HeldId, HeldRow, HeldStory, KeyStory, Lane, LaneCount, LiveBoot, LocalId, LocalMessage, StatementError,
-    Store, StoreError, StoredRule, Use,
+    HeldFilter, HeldId, HeldRow, HeldStory, KeyStory, Lane, LaneCount, LiveBoot, LocalId, LocalMessage, StartEnd,
+    StartRow, StatementError, Store, StoreError, StoredRule, Use,
 };
 
 /// One SQLite file.
@@ -188,6 +207,25 @@ impl Store for SqliteStore {
         fleet::boots_live(&mut *self.admin.lock().await, timeout).await
     }
 
+    async fn boot_lives(&self, boots: &[BootId]) -> Result<BTreeMap<BootId, Life>, StoreError> {
+        starts::lives(&mut *self.admin.lock().await, boots).await
+    }
+
+    async fn start_insert(
+        &self,
+        source: &str,
+        messages: &[MessageHash],
+        start: Start,
+    ) -> Result<Vec<StartRow>, StoreError> {
+        let _turn = self.turn.lock().await;
+        starts::insert(&mut *self.admin.lock().await, source, messages, start).await
+    }
+
+    async fn start_end(&self, ends: &[StartEnd]) -> Result<(), StoreError> {
+        let _turn = self.turn.lock().await;
+        starts::end(&mut *self.admin.lock().await, ends).await
+    }
+
     async fn handler_ensure(&self, name: &str) -> Result<HandlerId, StoreError> {
         admin::handler_ensure(&mut *self.admin.lock().await, name).await
     }
@@ -302,9 +340,10 @@ impl Store for SqliteStore {
         max: usize,
         token: LeaseToken,
         lease: Duration,
+        start: Start,
     ) -> Result<Vec<ClaimedRow>, StoreError> {
         let _turn = self.turn.lock().await;
-        queues::held_claim(&mut *self.admin.lock().await, handler, max, token, lease).await
+        queues::held_claim(&mut *self.admin.lock().await, handler, max, token, lease, start).await
     }
 
     async fn held_list(&self, filter: &HeldFilter) -> Result<Vec<HeldRow>, StoreError> {

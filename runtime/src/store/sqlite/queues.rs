@@ -3,14 +3,19 @@
 use std::time::Duration;
 
 use oncebox_core::{
+    blame::{Open, START_BYTES, Start},
     ids::{BusinessKey, Fingerprint, LeaseToken},
     message::Message,
 };
 use sqlx::{Connection as _, Row as _, SqliteConnection, sqlite::SqliteRow};
 
-use super::errors::store_error;
+use super::{
+    errors::store_error,
+    starts::{COLUMN_BYTES, length},
+};
 use crate::store::{
     ClaimedRow, HandlerId, HeldId, LocalId, LocalMessage, Place, RuleId, StoreError, decode_message, encode_headers,
+    starts::starts,
 };
 
 fn micros(duration: Duration) -> i64 {
@@ -153,6 +158,7 @@ pub(super) async fn held_claim(
     max: usize,
     token: LeaseToken,
     lease: Duration,
+    start: Start,
 ) -> Result<Vec<ClaimedRow>, StoreError> {
     let wrap = |error| store_error("held claim", &error);
     let due = concat!("SELECT 1 FROM ob_held WHERE handler_id = ? AND state = 0 AND due_at <= ", now_us!(), " LIMIT 1");
@@ -161,17 +167,22 @@ pub(super) async fn held_claim(
     }
     let mut tx = connection.begin_with("BEGIN IMMEDIATE").await.map_err(wrap)?;
     let claim = concat!(
-        "UPDATE ob_held SET lease_token = ?1, due_at = ",
+        "UPDATE ob_held SET lease_token = ?5, due_at = ",
         now_us!(),
-        " + ?2
-         WHERE held_id IN (
-           SELECT held_id FROM ob_held WHERE handler_id = ?3 AND state = 0 AND due_at <= ",
+        " + ?6, starts = ",
+        with_start!("starts"),
+        " WHERE held_id IN (
+           SELECT held_id FROM ob_held WHERE handler_id = ?7 AND state = 0 AND due_at <= ",
         now_us!(),
         "
-           ORDER BY due_at, held_id LIMIT ?4)
+           ORDER BY due_at, held_id LIMIT ?8)
          RETURNING held_id"
     );
     let taken = sqlx::query(claim)
+        .bind(start.boot.as_bytes())
+        .bind(start.to_bytes().as_slice())
+        .bind(length(START_BYTES))
+        .bind(length(COLUMN_BYTES))
         .bind(token.as_bytes())
         .bind(micros(lease))
         .bind(handler.0)
@@ -182,7 +193,8 @@ pub(super) async fn held_claim(
     let taken: Vec<i64> = taken.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(wrap)?;
     let rows = sqlx::query(
         "SELECT h.held_id, h.business_key, h.fingerprint, h.rule_id, h.attempts, h.attempts_short, h.generation,
-           h.source, h.hops, h.received_at, b.headers, b.payload, h.ordering_key, h.place
+           h.source, h.hops, h.received_at, b.headers, b.payload, h.ordering_key, h.place,
+           h.starts, h.starts_alone
          FROM json_each(?) AS taken
          JOIN ob_held AS h ON h.held_id = taken.value
          JOIN ob_body AS b ON b.held_id = h.held_id
@@ -223,5 +235,9 @@ fn claimed_row(row: &SqliteRow) -> Result<ClaimedRow, StoreError> {
         received_us: row.try_get(9).map_err(wrap)?,
         body: decode_message(row.try_get(10).map_err(wrap)?, row.try_get(11).map_err(wrap)?).map_err(corrupt)?,
         place: place(row).map_err(wrap)?,
+        open: Open {
+            beside: starts("ob_held", row.try_get(14).map_err(wrap)?)?,
+            alone: starts("ob_held", row.try_get(15).map_err(wrap)?)?,
+        },
     })
 }

@@ -9,6 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use oncebox_core::{
+    blame::Start,
     ids::{BootId, BusinessKey, Fingerprint, LeaseToken},
     life::{HeldState, InboxState, Verdict},
     value::Value,
@@ -16,12 +17,12 @@ use oncebox_core::{
 use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::{admin, errors::store_error, held, order, queues, statements};
+use super::{admin, errors::store_error, held, order, queues, starts, statements};
 use crate::clock;
 use crate::store::{
     HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
-    OrderKey, OrderRow, OutboxRow, QueryAnswer, RuleId, Savepoint, StatementError, StoreError, UnitOfWork,
-    encode_headers,
+    OrderKey, OrderRow, OutboxRow, QueryAnswer, RuleId, Savepoint, StartEnd, StatementError, StoreError, Suspect,
+    UnitOfWork, encode_headers, starts::columns,
 };
 
 /// One connection, owned by a lane.
@@ -55,6 +56,12 @@ impl Lane for SqliteLane {
     async fn inbox_look_up(&mut self, keys: &[InboxKey]) -> Result<Vec<InboxRow>, StoreError> {
         self.clear().await?;
         self.inbox_rows(keys).await
+    }
+
+    async fn start_alone(&mut self, suspect: &Suspect, start: Start) -> Result<bool, StoreError> {
+        self.clear().await?;
+        let _turn = self.turns.clone().lock_owned().await;
+        starts::alone(&mut self.connection, suspect, start).await
     }
 
     async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError> {
@@ -373,12 +380,14 @@ impl UnitOfWork for SqliteUnit<'_> {
         let sql = concat!(
             "UPDATE ob_held SET state = ?, due_at = ?, lease_token = NULL, attempts = ?, attempts_short = ?,
                class = coalesce(?, class), code = coalesce(?, code), message = coalesce(?, message),
-               deployment_id = coalesce(?, deployment_id), place = iif(?, NULL, place), changed_at = ",
+               deployment_id = coalesce(?, deployment_id), place = iif(?, NULL, place), starts = ?, starts_alone = ?,
+               changed_at = ",
             now_us!(),
             "
              WHERE held_id = ? AND lease_token = ?"
         );
         for mark in marks {
+            let (starts, starts_alone) = columns(&mark.open);
             let why = mark.why.as_ref();
             let done = sqlx::query(sql)
                 .bind(mark.state.number())
@@ -390,6 +399,8 @@ impl UnitOfWork for SqliteUnit<'_> {
                 .bind(why.map(|(_, _, message)| message.as_str()))
                 .bind(mark.deployment.map(|d| d.0))
                 .bind(mark.state == HeldState::Resolved)
+                .bind(starts)
+                .bind(starts_alone)
                 .bind(mark.held.0)
                 .bind(mark.token.as_bytes())
                 .execute(&mut self.lane.connection)
@@ -451,6 +462,10 @@ impl UnitOfWork for SqliteUnit<'_> {
                 .map_err(|error| store_error("tally add", &error))?;
         }
         Ok(())
+    }
+
+    async fn start_end(&mut self, ends: &[StartEnd]) -> Result<(), StoreError> {
+        starts::end(&mut self.lane.connection, ends).await
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {

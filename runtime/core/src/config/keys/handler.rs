@@ -1,6 +1,7 @@
 //! The keys of `[tenants.NAME.handlers.NAME]`.
 
 use crate::{
+    blame,
     document::{
         form::{self, KEY_TEMPLATE, LINE},
         key::{Key, Nested, Section},
@@ -137,12 +138,17 @@ pub(crate) static SHORT_ATTEMPTS_MAX: Key<MaybeInteger<u32>> = Key {
     shape: MaybeInteger { absent: "`3`", ..ATTEMPTS },
     means: "counted attempts of traps, time and memory limits and duplicate keys of business tables",
 };
+pub(crate) static DEATHS_MAX: Key<MaybeInteger<u32>> = Key {
+    name: "deaths_max",
+    shape: MaybeInteger { min: 1, max: blame::DEATHS_MAX, absent: "`2`" },
+    means: "ends of the host's process while nothing but the event ran, after which the event is dead",
+};
 
 /// `[tenants.NAME.handlers.NAME.retry]`.
 pub(crate) static RETRY_SECTION: Section = Section {
     path: "tenants.NAME.handlers.NAME.retry",
     about: "When a failed event is tried again, and when it is dead.",
-    keys: &[&ATTEMPTS_MAX, &FIRST_MS, &FACTOR, &DELAY_MS_MAX, &DEADLINE_S, &SHORT_ATTEMPTS_MAX],
+    keys: &[&ATTEMPTS_MAX, &FIRST_MS, &FACTOR, &DELAY_MS_MAX, &DEADLINE_S, &SHORT_ATTEMPTS_MAX, &DEATHS_MAX],
 };
 
 /// The form of the values that a plugin may read.
