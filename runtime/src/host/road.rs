@@ -189,7 +189,8 @@ async fn settle(lane: &LaneContext, items: Vec<Item>, done: Done) {
     }
     lane.queue.put_back(again);
     tenant.calls.after(done.has_parked, done.has_due, claims);
-    let (mut left, mut late): (HashMap<Arc<str>, Vec<Receipt>>, Vec<Arc<Origin>>) = (HashMap::new(), Vec::new());
+    let mut left: HashMap<Arc<str>, Vec<Receipt>> = HashMap::new();
+    let mut late = Vec::new();
     for (receipt, (origin, n)) in decided {
         let in_unit = receipt.local().is_some_and(|(id, _)| done.settled.contains(&id));
         if !origin.settle.as_ref().is_some_and(|settle| settle.decided(n)) {

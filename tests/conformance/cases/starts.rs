@@ -102,7 +102,7 @@ pub(crate) async fn the_end_of_a_unit_that_is_rolled_back_is_none(bench: Bench) 
 pub(crate) async fn a_claim_is_a_start_and_its_mark_says_what_is_kept(bench: Bench) {
     let carried = Open { beside: starts([1]), alone: starts([2]) };
     let parked = oncebox::store::NewHeld { open: carried, ..bench.new_held(1) };
-    let held = bench.hold(&[parked.clone()]).await[0];
+    let held = bench.hold(std::slice::from_ref(&parked)).await[0];
     let claim = async |token, lease, by| {
         let rows = bench.store.held_claim(bench.handler, 9, token_of(token), lease, start(by)).await.unwrap();
         (rows[0].open.beside.clone(), rows[0].open.alone.clone())
