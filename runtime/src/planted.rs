@@ -2,7 +2,7 @@
 //! `planted-faults` alone: without it [`is`] is always false.
 //!
 //! A process plants the one that `ONCEBOX_PLANTED_FAULT` names; a test in this process plants one for a future
-//! ([`scope`]). Each is asked for at one line, the one that prevents it.
+//! (`scope`). Each is asked for at one line, the one that prevents it.
 
 macro_rules! faults {
     ($($(#[$about:meta])+ $fault:ident $name:literal)*) => {
