@@ -397,7 +397,6 @@ fn keys_of_other_versions_are_unknown_and_not_silently_taken() {
         ("tenants.t.handlers.h", "ordering_policy"),
         ("tenants.t.handlers.h", "retention"),
         ("tenants.t.handlers.h.limits", "parked_rows_max"),
-        ("tenants.t.handlers.h.retry", "deaths_max"),
         ("tenants.t.sources.s", "topic"),
     ] {
         let text =
