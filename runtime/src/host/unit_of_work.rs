@@ -338,7 +338,7 @@ impl Round<'_> {
             return Ok(false);
         }
         for (at, Item { delivery, ran }) in batch.iter().enumerate() {
-            if !matches!(self.standings[at], Standing::First | Standing::Claimed) {
+            if self.is_passed_over(at, &mut pass) {
                 continue;
             }
             match pass.ahead(self.order, delivery) {
@@ -366,7 +366,7 @@ impl Round<'_> {
     async fn pass(&mut self, unit: &mut dyn UnitOfWork, alone: bool) -> Result<bool, StoreError> {
         let (batch, mut pass) = (self.batch, Pass::default());
         for (at, Item { delivery, .. }) in batch.iter().enumerate() {
-            if !matches!(self.standings[at], Standing::First | Standing::Claimed) {
+            if self.is_passed_over(at, &mut pass) {
                 continue;
             }
             match pass.ahead(self.order, delivery) {
@@ -382,6 +382,18 @@ impl Round<'_> {
             pass.note(delivery, self.passed(at));
         }
         Ok(true)
+    }
+
+    /// Whether an event does not own its key. One that comes again in the next unit holds those behind it.
+    fn is_passed_over(&self, at: usize, pass: &mut Pass) -> bool {
+        match &self.standings[at] {
+            Standing::First | Standing::Claimed => false,
+            Standing::Reborn => {
+                pass.note(&self.batch[at].delivery, Passed::Undecided);
+                true
+            }
+            Standing::Keyless | Standing::Known(_) | Standing::Lost => true,
+        }
     }
 
     /// The run and the writes of one event; false as for [`Round::pass`].

@@ -190,6 +190,21 @@ async fn behind_one_that_stays_undecided_nothing_is_decided() {
     assert_eq!((bench.effects().await, bench.line().await), (vec!["4".to_owned()], vec![]));
 }
 
+on_every_store!(behind_a_key_that_was_purged_after_its_look_up_nothing_is_decided);
+async fn behind_a_key_that_was_purged_after_its_look_up_nothing_is_decided() {
+    let bench = Bench::new().await;
+    let reborn = |key| Item { delivery: ordered(&bench, key, "a"), ran: Ran::Known };
+    // All writes at once, and event by event.
+    let batch = [reborn("1"), effect(ordered(&bench, "2", "a")), effect(ordered(&bench, "3", "b"))];
+    assert_eq!(bench.verdicts(&batch).await, fates![Again Again Applied]);
+    let one_fails = [reborn("1"), effect(ordered(&bench, "2", "a")), breaks(deliver(&bench.plain, "4", 1))];
+    assert_eq!(bench.verdicts(&one_fails).await, fates![Again Again Dead]);
+    assert_eq!(bench.effects().await, ["3"]);
+    let next = [effect(ordered(&bench, "1", "a")), effect(ordered(&bench, "2", "a"))];
+    assert_eq!(bench.verdicts(&next).await, fates![Applied Applied]);
+    assert_eq!(bench.effects().await, ["3", "1", "2"]);
+}
+
 on_every_store!(duplicates_and_conflicts_hold_nobody);
 async fn duplicates_and_conflicts_hold_nobody() {
     let bench = Bench::new().await;
