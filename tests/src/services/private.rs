@@ -137,7 +137,7 @@ impl PrivateServer {
         self.child = Some(self.spawn(&self.template.run));
         self.note();
         let log = self.outside().join("log.txt");
-        eventually(&format!("a {} that serves, see {}", self.server.kind.name(), log.display()), PATIENCE * 4, || {
+        eventually(&format!("a {} that serves, see {}", self.server.kind.name(), log.display()), PATIENCE * 10, || {
             let ended = self.child.as_mut().and_then(|child| child.try_wait().unwrap());
             if let Some(status) = ended {
                 panic!("the server ended with {status}\n{}", fs::read_to_string(&log).unwrap_or_default());
