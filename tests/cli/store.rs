@@ -5,8 +5,8 @@ use super::stage::{CONFIG, SCHEMA, count, json, number, shop, shop_with, with};
 #[test]
 fn migrate_makes_the_tables_once_and_tells_their_number() {
     let folder = shop();
-    assert_eq!(folder.oncebox(["migrate"]).done(), "shop: tables are at migration 2\n");
-    assert_eq!(json(&folder.oncebox(["--json", "migrate", "shop"]).done())["tenants"]["shop"], 2);
+    assert_eq!(folder.oncebox(["migrate"]).done(), "shop: tables are at migration 3\n");
+    assert_eq!(json(&folder.oncebox(["--json", "migrate", "shop"]).done())["tenants"]["shop"], 3);
     assert_eq!(count(&folder, "points_account"), 1, "the schema file is run once");
     folder.oncebox(["migrate", "shp"]).fails(5, ["there is no tenant `shp`; the configuration has: shop"]);
 }
@@ -60,7 +60,7 @@ fn tables_of_a_newer_oncebox_are_refused() {
     number(&folder.path("data/shop.db"), "PRAGMA user_version = 7; SELECT 1");
     for command in [["tally"].as_slice(), &["migrate"], &["--json", "tally"]] {
         let answer = folder.oncebox_with(command, b"");
-        answer.fails(9, ["tenant `shop`: ", "they are at migration 7, this oncebox needs 2", "use that one"]);
+        answer.fails(9, ["tenant `shop`: ", "they are at migration 7, this oncebox needs 3", "use that one"]);
     }
 }
 
