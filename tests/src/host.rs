@@ -47,6 +47,9 @@ pub fn binary() -> &'static Path {
         // The features of the whole workspace: what `cargo test --workspace` has built is not built again.
         build.args(["build", "-q", "--workspace", "--bin", "oncebox", "--profile", name, "--target-dir"]);
         build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
+        if cfg!(feature = "proof") {
+            build.args(["--features", "oncebox-tests/proof"]);
+        }
         // What cargo tells this test about its own package is no reason to build others anew: the build script of `ring`
         // takes it for one, and all that uses TLS would be built twice, now and at the next `cargo test`.
         let own =
@@ -324,6 +327,23 @@ impl Host {
         }
         self.child.kill().unwrap();
         assert_eq!(self.child.wait().unwrap().signal(), Some(9));
+    }
+
+    /// The signal that has ended it, if one has.
+    ///
+    /// # Panics
+    /// It has ended by itself.
+    #[track_caller]
+    pub fn killed_by(&mut self) -> Option<i32> {
+        let status = self.child.try_wait().unwrap()?;
+        let log = || fs::read_to_string(&self.log).unwrap();
+        Some(status.signal().unwrap_or_else(|| panic!("the host has ended with {status}:\n{}", log())))
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends SIGTERM.

@@ -150,10 +150,8 @@ async fn each_death_of_one_that_is_given_up_is_an_attempt_with_the_life_it_ended
     // A person has it run again: it is a suspect, and not dead at once.
     bench.run("UPDATE ob_held SET state = 0").await;
     bench.run("UPDATE ob_inbox SET state = 2 WHERE state = 3").await;
-    let mut replayed = bench.claim(&bench.plain, LEASE).await.remove(0);
+    let replayed = bench.claim(&bench.plain, LEASE).await.remove(0);
     assert!(replayed.is_suspect(), "{:?}", replayed.suspicion);
-    replayed.counted.attempts = 0;
-    assert_eq!(bench.verdicts(&[effect(replayed)]).await, fates![Applied]);
 }
 
 on_every_store!(one_that_is_put_aside_without_a_run_stays_a_suspect_and_after_a_run_does_not);
