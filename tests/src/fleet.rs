@@ -4,6 +4,8 @@
 
 use std::{fs, net::SocketAddr, os::unix::fs::symlink, time::Duration};
 
+use oncebox::clock;
+
 use crate::{
     checker::check_promise,
     database::Tables as _,
@@ -265,12 +267,15 @@ kind = \"table\"
         let parked = "SELECT count(*) FROM ob_held WHERE state = 0";
         let mut last = None;
         let empty = Counts { ready: 0, unacked: 0 };
+        let began = clock::monotonic();
         let look = || {
             // The queue first: what it held may be parked since then.
             let now = (self.vhost.counts(QUEUE), session.number(parked));
-            (last.replace(now) == Some(now) && now == (empty, 0)).then_some(())
+            let is_over = last.replace(now) == Some(now) && now == (empty, 0);
+            assert!(is_over || began.elapsed() < deadline, "{}: after {deadline:?} left: {now:?} parked", self.name);
+            is_over.then_some(())
         };
-        eventually(&format!("{} has nothing left to do", self.name), deadline, look);
+        eventually("nothing is left to do", deadline * 2, look);
     }
 
     /// Holds its tables against the promise.
