@@ -132,12 +132,13 @@ async fn look(tenant: &Tenant, served: &mut HashMap<HandlerId, Instant>) -> Resu
     Ok(looked)
 }
 
-/// Claims as many rows of a handler as the lanes have room for; false: more may be due than that. For a few it is not
-/// worth a commit of its own while others of the handler are under way.
+/// Claims as many rows of a handler as the lanes have room for; false: more may be due than that. For a few of a slow
+/// handler it is not worth a commit of its own while others are under way.
 async fn claim(tenant: &Tenant, handler: &Arc<Handler>, deployed: &Arc<Deployed>) -> Result<bool, StoreError> {
-    let max = if handler.is_slow() { SLOW_CLAIMS_MAX } else { tenant.settings.batch_max };
+    let (max, least) =
+        if handler.is_slow() { (SLOW_CLAIMS_MAX, SLOW_CLAIMS_MAX / 2) } else { (tenant.settings.batch_max, 1) };
     let room = max.saturating_sub(tenant.waiting(handler.id));
-    if room < max.div_ceil(2) {
+    if room < least {
         return Ok(false);
     }
     let token = LeaseToken(rand::random());
