@@ -1,17 +1,21 @@
-//! A host that others take for over: it hangs past every limit and comes back, or is killed with claims in its hands.
+//! A host that gets no processor, or is taken for over by others: it hangs past every limit and comes back, or is killed
+//! with claims in its hands.
 
 use std::time::Duration;
 
+use oncebox::clock;
 use oncebox_tests::{
     database::Tables as _,
     feed::{entry, event},
     fleet::{Fleet, Plan, QUEUE, TENANT, Tenant, TenantPlan},
-    patience::{PATIENCE, eventually},
+    patience::{PATIENCE, eventually, pass},
     services::Session,
 };
 use serde_json::json;
 
 const LONG: Duration = Duration::from_secs(60);
+/// How long a host runs that hardly gets to.
+const SLICE: Duration = Duration::from_millis(10);
 const LEASED: &str =
     "SELECT count(*) FROM ob_held WHERE state = 0 AND lease_token IS NOT NULL AND due_at > utc_timestamp(6)";
 const PARKED: &str = "SELECT count(*) FROM ob_held WHERE state = 0";
@@ -98,4 +102,31 @@ fn claims_of_a_killed_host_are_another_ones_when_their_lease_is_over_and_not_bef
     assert_eq!(look.number(by_b), 20);
     tenant.check();
     b.stop();
+}
+
+#[test]
+fn a_host_that_gets_a_tenth_of_a_processor_is_slow_and_counts_nothing_against_anybody() {
+    const COUNT: i64 = 300;
+    let fleet = Fleet::shared(Plan { host: "", tenants: &[TENANT] });
+    let tenant = &fleet.tenants[0];
+    let host = fleet.start("a").ready();
+    let events: Vec<String> = (0..COUNT).map(|n| entry(&format!("e-{n}"), &format!("k-{n}"), 1)).collect();
+    host.freeze();
+    tenant.publisher().publish(&events);
+    let look = tenant.session();
+    let began = clock::monotonic();
+    // A time slice in every tenth, as a busy machine gives them.
+    while look.number(APPLIED) < COUNT {
+        assert!(began.elapsed() < LONG, "{} of {COUNT} are applied", look.number(APPLIED));
+        host.thaw();
+        pass(SLICE);
+        host.freeze();
+        pass(SLICE * 9);
+    }
+    host.thaw();
+    tenant.drained(PATIENCE);
+    let counted = "SELECT CAST((SELECT count(*) FROM ob_attempt) + (SELECT count(*) FROM ob_held) AS SIGNED)";
+    assert_eq!((look.number(APPLIED), look.number(counted)), (COUNT, 0));
+    tenant.check();
+    host.stop();
 }

@@ -18,6 +18,9 @@ use crate::{
 /// The queue of every tenant.
 pub const QUEUE: &str = "in";
 
+/// When nothing is left to do.
+pub const NOTHING: (Counts, i64) = (Counts::EMPTY, 0);
+
 /// Tables of the probe, with a counter for each handler. The ledger's index is not unique.
 pub const SCHEMA: [&str; 2] = [
     "CREATE TABLE ledger (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, handler VARCHAR(64) NOT NULL,
@@ -255,6 +258,13 @@ kind = \"table\"
         self.database.database.session()
     }
 
+    /// What is left to do: messages in its queue, and events that are parked.
+    #[must_use]
+    pub fn left(&self, session: &Session) -> (Counts, i64) {
+        // The queue first: what it held may be parked since then.
+        (self.vhost.counts(QUEUE), session.number("SELECT count(*) FROM ob_held WHERE state = 0"))
+    }
+
     /// Waits until nothing is left to do: the queue is empty, nothing is parked.
     ///
     /// # Panics
@@ -262,13 +272,10 @@ kind = \"table\"
     #[track_caller]
     pub fn drained(&self, deadline: Duration) {
         let session = self.session();
-        let parked = "SELECT count(*) FROM ob_held WHERE state = 0";
         let mut last = None;
-        let empty = Counts { ready: 0, unacked: 0 };
         let look = || {
-            // The queue first: what it held may be parked since then.
-            let now = (self.vhost.counts(QUEUE), session.number(parked));
-            (last.replace(now) == Some(now) && now == (empty, 0)).then_some(())
+            let now = self.left(&session);
+            (last.replace(now) == Some(now) && now == NOTHING).then_some(())
         };
         eventually(&format!("{} has nothing left to do", self.name), deadline, look);
     }

@@ -419,15 +419,34 @@ impl Drop for Host {
 }
 
 impl Host {
-    /// Whether it has died by itself, as `kill -9` kills.
+    /// The signal that has ended it, if one has.
+    ///
+    /// # Panics
+    /// It has ended by itself.
+    #[track_caller]
+    #[must_use]
+    pub fn killed_by(&mut self) -> Option<i32> {
+        let status = self.child.try_wait().unwrap()?;
+        let by_itself = || panic!("the host has ended with {status}:\n{}", fs::read_to_string(&self.log).unwrap());
+        Some(status.signal().unwrap_or_else(by_itself))
+    }
+
+    /// Whether it has died as `kill -9` kills.
     ///
     /// # Panics
     /// It has ended in another way.
+    #[track_caller]
     #[must_use]
     pub fn has_died(&mut self) -> bool {
-        let Some(status) = self.child.try_wait().unwrap() else { return false };
-        assert_eq!(status.signal(), Some(9), "{}", fs::read_to_string(&self.log).unwrap());
-        true
+        let signal = self.killed_by();
+        assert!(matches!(signal, None | Some(9)), "the host was ended by signal {signal:?}");
+        signal.is_some()
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Whether it hangs, as after SIGSTOP.

@@ -12,9 +12,11 @@ struct Entry {
     amount: i64,
     #[serde(default, rename = "do")]
     what: What,
-    /// Turns of a loop, for `spin`; the attempt that works at last, for `until`.
+    /// Turns of a loop, for `spin`; the attempt that works at last, for `until`, or that ends the process.
     #[serde(default)]
     times: u64,
+    /// The one handler that does so, for what ends the process; the others apply.
+    at: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -31,6 +33,10 @@ enum What {
     Spin,
     /// Emits an event that does the same, under a longer key.
     Forward,
+    /// Asks for further attempts until there were `times` of them; then a test build of the host aborts.
+    Abort,
+    /// The same, and it takes memory until somebody ends it.
+    Hoard,
 }
 
 #[derive(Serialize)]
@@ -58,6 +64,7 @@ impl Handler for Ledger {
         events::out().json("entered", &entered)?.emit();
         match entry.what {
             What::Apply | What::Forward => {}
+            What::Abort | What::Hoard if entry.at.as_ref().is_some_and(|at| *at != handler) => {}
             What::Spin => spin(entry.times),
             What::Skip => return Ok(Done::skipped("as asked")),
             What::Reject => return Err(Failure::reject("as-asked", "the event asks for it")),
@@ -65,6 +72,11 @@ impl Handler for Ledger {
             What::Until if u64::from(context::attempt()) < entry.times => {
                 return Err(Failure::retry(format!("attempt {} of {}", context::attempt(), entry.times)));
             }
+            What::Abort | What::Hoard if u64::from(context::attempt()) < entry.times => {
+                return Err(Failure::retry(format!("attempt {} of {}", context::attempt(), entry.times)));
+            }
+            What::Abort => log::info!("abort the process"),
+            What::Hoard => log::info!("take all memory"),
             What::Until => {}
         }
         Ok(Done::applied())
