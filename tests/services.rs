@@ -82,7 +82,7 @@ fn a_virtual_host_has_queues_and_users_of_its_own_and_is_gone_afterwards() {
     vhost.publish("q/1", "hello", &json!({}));
     vhost.wait_for("q/1", Counts { ready: 2, unacked: 0 });
     vhost.purge_queue("q/1");
-    vhost.wait_for("q/1", Counts { ready: 0, unacked: 0 });
+    vhost.wait_for("q/1", Counts::EMPTY);
     vhost.delete_queue("q/1");
     assert_eq!(vhost.queue("q/1"), None);
 

@@ -105,7 +105,7 @@ fn messages_that_are_neither_at_the_broker_nor_in_the_tables_are_reported() {
     assert_eq!(live::ack_after_commit(sent.undecided(&session, keys()), tenant.vhost.counts(QUEUE)), None);
     // Gone without a verdict, as if acked before the COMMIT.
     tenant.vhost.purge_queue(QUEUE);
-    tenant.vhost.wait_for(QUEUE, Counts { ready: 0, unacked: 0 });
+    tenant.vhost.wait_for(QUEUE, Counts::EMPTY);
     is_found(
         Invariant::AckAfterCommit,
         live::ack_after_commit(sent.undecided(&session, keys()), tenant.vhost.counts(QUEUE)),

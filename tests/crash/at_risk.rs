@@ -13,7 +13,6 @@ use oncebox_tests::{
 use serde_json::json;
 
 const MESSAGES: usize = 2_000;
-const EMPTY: Counts = Counts { ready: 0, unacked: 0 };
 const KILLS: usize = 25;
 /// A life that has decided nothing for so long may have nothing left to decide.
 const IDLE: Duration = Duration::from_secs(5);
@@ -37,7 +36,7 @@ fn twenty_five_kills_with_all_messages_prefetched_drop_none() {
     let session = tenant.session();
     let decided = || session.number("SELECT CAST(coalesce(sum(n), 0) AS SIGNED) FROM ob_tally");
     let parked = || session.number("SELECT count(*) FROM ob_held WHERE state = 0");
-    let is_over = || parked() == 0 && tenant.vhost.counts(QUEUE) == EMPTY;
+    let is_over = || parked() == 0 && tenant.vhost.counts(QUEUE) == Counts::EMPTY;
     let (mut kills, mut most_put_aside) = (0, 0);
     loop {
         let before = decided();

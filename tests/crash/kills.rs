@@ -6,7 +6,7 @@ use oncebox_tests::{
     fleet::{Fleet, Plan, QUEUE, Route, TENANT, Tenant, TenantPlan},
     patience::{PATIENCE, eventually},
     proxy::{Protocol, Proxy, Treatment, Way},
-    services::{Counts, User},
+    services::Counts,
 };
 
 const APPLIED: &str = "SELECT count(*) FROM ob_inbox WHERE state = 0";
@@ -54,8 +54,9 @@ fn killed_between_commit_and_ack_of_a_classic_queue_it_is_a_duplicate_too() {
 
 /// Sessions of the host's user that do what begins like that.
 fn doing(tenant: &Tenant, what: &str) -> usize {
-    let User { name, .. } = &tenant.database.database.runtime;
-    let sql = format!("SELECT info FROM information_schema.processlist WHERE user = '{name}' AND info LIKE '{what}%'");
+    let own = &tenant.database.database;
+    let (list, user) = (own.server().kind.process_list(), &own.runtime.name);
+    let sql = format!("SELECT CAST(id AS CHAR) FROM {list} WHERE user = '{user}' AND info LIKE '{what}%'");
     tenant.database.database.lines(&sql).len()
 }
 

@@ -82,15 +82,16 @@ fn whoever_dies_at_a_deployment_it_becomes_active_and_every_event_is_applied_onc
     for (number, at) in (2..).zip(places(Doing::Deploying)) {
         let die = [("ONCEBOX_FAILPOINTS", format!("{}=kill", at.name()))];
         let die: Vec<(&str, &str)> = die.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let slowly = [("ONCEBOX_FAILPOINTS", "ready-written=sleep:2000")];
+        let slowly = [("ONCEBOX_FAILPOINTS", "ready-written=sleep:20000")];
         let (of_deploy, of_a): (&[_], &[_]) = if at == Place::OfferWritten { (&die, &[]) } else { (&[], &die) };
-        // Whoever sees first that all are ready makes it active: that shall be `a`.
-        let of_b: &[_] = if at == Place::Activated { &slowly } else { &[] };
+        // Whoever sees first that all are ready makes it active: that shall be `a`, not `b` nor the command.
+        let (of_b, waits): (&[_], &[_]) = if at == Place::Activated { (&slowly, &["--no-wait"]) } else { (&[], &[]) };
         let mut a = fleet.start_with("a", Route::default(), of_a).ready();
         let b = fleet.start_with("b", Route::default(), of_b).ready();
         assert_eq!(served_by(tenant, &format!("before-{number}")), i64::from(number) - 1);
         fleet.site.write("next.wasm", version(number));
-        let deployed = fleet.site.run_armed(&["deploy", "next.wasm", &place], of_deploy);
+        let deploy: Vec<&str> = ["deploy", "next.wasm", &place].into_iter().chain(waits.iter().copied()).collect();
+        let deployed = fleet.site.run_armed(&deploy, of_deploy);
         if at == Place::OfferWritten {
             assert_eq!(deployed.code, None, "{}{}", deployed.out, deployed.err);
         } else {

@@ -33,14 +33,14 @@ pub(crate) async fn a_migration_that_was_killed_in_the_middle_is_run_again(bench
     // Row by row: a sleep that is killed is over like any other, and only then the statement ends.
     let slow = "CREATE TABLE ob_tally AS SELECT SLEEP(1) AS slept FROM information_schema.columns LIMIT 600";
     let other = tokio::spawn(async move { other.execute(slow).await });
-    let running =
-        format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id} AND state = 'User sleep'");
+    let list = bench.database.server().kind.process_list();
+    let running = format!("SELECT COUNT(*) FROM {list} WHERE id = {id} AND state = 'User sleep'");
     bench.becomes(&running).await;
     let settings = bench.settings();
     let migration = tokio::spawn(async move { MysqlStore::migrated(&settings).await });
     bench
         .becomes(&format!(
-            "SELECT COUNT(*) FROM information_schema.processlist
+            "SELECT COUNT(*) FROM {list}
              WHERE user = '{}' AND db = '{name}' AND state LIKE 'Waiting for table metadata lock'",
             migrate.name
         ))

@@ -19,7 +19,6 @@ use serde_json::json;
 use crate::support::{ONE, Plan, ledger};
 
 const QUEUE: &str = "entries";
-const EMPTY: Counts = Counts { ready: 0, unacked: 0 };
 
 /// A virtual host with a quorum queue, and a site whose source consumes it.
 fn place(tenant: &'static str) -> (Vhost, Site) {
@@ -56,7 +55,7 @@ fn publish(vhost: &Vhost, lines: &[String]) {
 
 /// Waits until nothing is left to do, at the broker and here.
 fn settled(vhost: &Vhost, database: &Database) {
-    vhost.wait_for(QUEUE, EMPTY);
+    vhost.wait_for(QUEUE, Counts::EMPTY);
     let left = "SELECT count(*) FROM ob_held WHERE state = 0";
     eventually("everything is decided", PATIENCE, || (database.number(left) == 0).then_some(()));
 }
@@ -78,7 +77,7 @@ fn a_queue_is_worked_off_while_its_connections_are_cut() {
     check_feed_delivered_again(&database, "a", &feed);
     assert!(host.logged("consumes").len() >= 3, "no connection was cut");
     host.stop();
-    assert_eq!(vhost.counts(QUEUE), EMPTY);
+    assert_eq!(vhost.counts(QUEUE), Counts::EMPTY);
 }
 
 #[test]

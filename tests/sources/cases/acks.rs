@@ -22,7 +22,7 @@ pub(crate) async fn a_prefix_is_acked_at_once_and_what_stands_behind_an_old_gap_
     assert_eq!(acks(), (2, 1), "3 alone is the prefix: 4 is known to the broker no more");
     host.settle(&[held[5].receipt, held[4].receipt]).await;
     assert_eq!(acks(), (3, 1));
-    bench.vhost().wait_for(QUEUE, Counts { ready: 0, unacked: 0 });
+    bench.vhost().wait_for(QUEUE, Counts::EMPTY);
     assert_eq!(source.counters().channels, 1, "no ack was one too many");
     assert_eq!(host.reason(), None);
 }
@@ -41,7 +41,7 @@ async fn older_channel(bench: &Bench) {
     assert_eq!(host.rabbitmq().counters().acks_up_to, 0);
     bench.vhost().wait_for(QUEUE, Counts { ready: 0, unacked: 2 });
     host.settle(&receipts(&new)).await;
-    bench.vhost().wait_for(QUEUE, Counts { ready: 0, unacked: 0 });
+    bench.vhost().wait_for(QUEUE, Counts::EMPTY);
 }
 
 pub(crate) async fn a_receipt_of_an_older_channel_settles_nothing(bench: Bench) {

@@ -22,7 +22,7 @@ pub(crate) async fn a_deleted_queue_is_consumed_again_when_it_is_made_again(benc
     host.settle(&receipts(&old)).await;
     bench.vhost().wait_for(QUEUE, Counts { ready: 0, unacked: 1 });
     host.settle(&receipts(&new)).await;
-    bench.vhost().wait_for(QUEUE, Counts { ready: 0, unacked: 0 });
+    bench.vhost().wait_for(QUEUE, Counts::EMPTY);
 }
 
 pub(crate) async fn a_consumer_timeout_is_survived(bench: Bench) {
@@ -36,7 +36,7 @@ pub(crate) async fn a_consumer_timeout_is_survived(bench: Bench) {
     host.settle(&receipts(&old)).await;
     assert_eq!(host.rabbitmq().counters().too_late, 1);
     host.settle(&receipts(&new)).await;
-    bench.vhost().wait_for(QUEUE, Counts { ready: 0, unacked: 0 });
+    bench.vhost().wait_for(QUEUE, Counts::EMPTY);
     bench.send(&["next"]).await;
     assert_eq!(bodies(&host.take_all(1).await), ["next"]);
 }
@@ -117,7 +117,7 @@ pub(crate) async fn a_broker_that_is_away_is_waited_for(bench: Bench) {
     assert_eq!(host.rabbitmq().counters().too_late, 1);
     assert_eq!(host.rabbitmq().counters().acks_up_to, 0);
     host.settle(&receipts(&again)).await;
-    vhost.wait_for(QUEUE, Counts { ready: 0, unacked: 0 });
+    vhost.wait_for(QUEUE, Counts::EMPTY);
     host.stop().await;
 }
 

@@ -122,6 +122,12 @@ impl State {
         }
     }
 
+    /// How many connections there have been.
+    #[cfg(test)]
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
     /// Connections that are not forgotten.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
@@ -251,19 +257,23 @@ impl Shared {
         self.look(|state| state.is_open)
     }
 
-    /// Takes a connection.
+    /// Takes a connection; one that came while the proxy was closed is over.
     pub(super) fn begin(self: &Arc<Self>, client: TcpStream, server: TcpStream) {
         // Small messages go at once, as without a proxy.
         client.set_nodelay(true).unwrap();
         server.set_nodelay(true).unwrap();
         let (from_client, from_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
         let (to_client, to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-        let id = self.change(|state| {
+        let taken = self.change(|state| {
+            if !state.is_open || state.is_over {
+                return None;
+            }
             state.taken += 1;
             let link = Link { client, server, to_server: Flow::Open, to_client: Flow::Open };
             state.links.insert(state.taken, link);
-            state.taken
+            Some(state.taken)
         });
+        let Some(id) = taken else { return };
         let [out, back] = Reader::both(self.protocol);
         for (way, from, to, reader) in
             [(Way::ToServer, from_client, to_server, out), (Way::ToClient, from_server, to_client, back)]

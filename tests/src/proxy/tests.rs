@@ -19,8 +19,12 @@ fn ends(protocol: Protocol) -> Ends {
 }
 
 fn another(proxy: &Proxy, listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let taken = || proxy.shared.look(link::State::taken);
+    let before = taken();
     let client = TcpStream::connect(proxy.address()).unwrap();
     let (server, _) = listener.accept().unwrap();
+    // The server hears of it first.
+    eventually("the proxy has it", PATIENCE, || (taken() > before).then_some(()));
     for stream in [&client, &server] {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
     }

@@ -277,11 +277,7 @@ impl Drop for MysqlDatabase {
 }
 
 fn sessions(kind: Kind, whose: &str) -> String {
-    let list = match kind {
-        // The other list of MySQL reads the running texts, and fails where one has bytes that are no text (3854).
-        Kind::Mysql => "performance_schema.processlist",
-        Kind::Mariadb | Kind::Rabbitmq => "information_schema.processlist",
-    };
+    let list = kind.process_list();
     format!("SELECT CAST(id AS CHAR) FROM {list} WHERE ({whose}) AND id <> CONNECTION_ID()")
 }
 

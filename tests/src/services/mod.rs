@@ -46,6 +46,16 @@ impl Kind {
         }
     }
 
+    /// The table of a database server that lists the sessions.
+    #[must_use]
+    pub const fn process_list(self) -> &'static str {
+        match self {
+            // The other one of MySQL reads the running texts, and fails where one has bytes that are no text (3854).
+            Self::Mysql => "performance_schema.processlist",
+            Self::Mariadb | Self::Rabbitmq => "information_schema.processlist",
+        }
+    }
+
     /// The environment variable that gives one.
     const fn variable(self) -> &'static str {
         match self {

@@ -16,6 +16,11 @@ pub struct Counts {
     pub unacked: u64,
 }
 
+impl Counts {
+    /// None.
+    pub const EMPTY: Self = Self { ready: 0, unacked: 0 };
+}
+
 /// A fresh virtual host, until it is dropped.
 #[derive(Debug)]
 pub struct Vhost {
