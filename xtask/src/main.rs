@@ -34,6 +34,8 @@ cargo neighbours                   how a good handler fares beside a slow and a 
                                    exit code 1 when throughput or latency is more than twice as bad as alone
     --minutes N                    each of the two measurements (default 3)
     --rate N                       events a second, a third for each handler (default 200)
+    --slow-ms N                    how long a run of the slow one takes on an idle machine (default 50)
+    --beside NAME[,NAME]           whom the good one has beside it: slow, failing (default both)
     --release                      builds the host as it is released
 cargo model [SCENARIO]...          explores the protocol's model (docs/model.md); `cargo model --help` says more
 cargo chaos                        two hosts on servers of their own while everything dies, in an order drawn from a seed;

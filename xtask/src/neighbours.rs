@@ -54,10 +54,14 @@ impl<'a> Options<'a> {
         while let Some(arg) = rest.next() {
             match *arg {
                 "--release" => options.release = true,
-                "--minutes" | "--rate" => {
+                "--minutes" | "--rate" | "--slow-ms" => {
                     let number = rest.next().filter(|number| number.parse::<f64>().is_ok_and(|number| number > 0.0));
                     let number = number.ok_or_else(|| Failed::Usage(format!("{arg} takes a number above 0")))?;
                     options.measurer.extend([*arg, *number]);
+                }
+                "--beside" => {
+                    let kinds = rest.next().ok_or_else(|| Failed::Usage("--beside takes handlers".to_owned()))?;
+                    options.measurer.extend([*arg, *kinds]);
                 }
                 unknown => return Err(Failed::Usage(format!("`cargo neighbours` has no argument `{unknown}`"))),
             }

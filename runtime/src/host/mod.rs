@@ -237,6 +237,7 @@ impl Host {
             in_hand: Arc::new(()),
             handlers,
             lanes: queues(count.lanes),
+            claim_lane: queues(count.has_claim_lane.into()).pop(),
             slow_lanes: queues(count.slow_lanes),
             lines,
             boot: self.boot,
@@ -272,9 +273,9 @@ impl Host {
             let counter = Counter { tenant: tenant.clone(), source: name, number, stopping: stopping.clone() };
             self.takers.spawn(road::intake(tenant.clone(), source, counter));
         }
-        let queues = tenant.lanes.iter().map(|queue| (queue, false));
-        let queues = queues.chain(tenant.slow_lanes.iter().map(|queue| (queue, true)));
-        for (number, (queue, is_slow)) in (0u16..).zip(queues) {
+        let quick = tenant.quick_lanes().map(|queue| (queue, false));
+        let slow = tenant.slow_lanes.iter().map(|queue| (queue, true));
+        for (number, (queue, is_slow)) in (0u16..).zip(quick.chain(slow)) {
             let lane = LaneContext {
                 tenant: tenant.clone(),
                 number,
@@ -330,7 +331,7 @@ impl Host {
         };
         let drained = tokio::time::timeout(self.settings.drain_time, async {
             while self.takers.join_next().await.is_some() {}
-            tenants.iter().flat_map(|t| &t.lanes).for_each(close);
+            tenants.iter().flat_map(|t| t.quick_lanes()).for_each(close);
             while self.lanes.join_next().await.is_some() {}
             tenants.iter().flat_map(|t| &t.slow_lanes).for_each(close);
             while self.slow_lanes.join_next().await.is_some() {}

@@ -201,6 +201,10 @@ fn is_slow(turns: u32, slow_run: Duration) -> bool {
     u128::from(turns) >= slow_run.as_millis()
 }
 
+/// How long a thread of slow runs sleeps after each millisecond of work. A priority counts within one process group only:
+/// a database beside it would wait for a time slice, some milliseconds, at each of the round trips of a unit of work.
+const REST: Duration = Duration::from_micros(50);
+
 enum Finished {
     Over(Attempted),
     Left(Running),
@@ -267,7 +271,14 @@ impl Running {
 
     /// Lets the run go on by itself: its time must not pass while it waits for a slow lane.
     fn go_on(self) -> Self {
-        let run = slow_runs().spawn(self.run);
+        let mut run = self.run;
+        let run = slow_runs().spawn(poll_fn(move |waker| {
+            let polled = run.as_mut().poll(waker);
+            if polled.is_pending() {
+                std::thread::sleep(REST);
+            }
+            polled
+        }));
         let run = async {
             run.await.unwrap_or_else(|error| {
                 Outcome::Failed(Failure::new(Class::Infrastructure, "run-broke", format!("the run broke: {error}")))

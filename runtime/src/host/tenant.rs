@@ -50,6 +50,9 @@ pub struct Tenant {
     pub handlers: BTreeMap<String, Arc<Handler>>,
     /// Queues of the lanes.
     pub lanes: Vec<Arc<LaneQueue<Work>>>,
+    /// The queue of the lane for what is claimed, where it has one: those that fail again and again are not in the way of
+    /// what comes for the first time.
+    pub claim_lane: Option<Arc<LaneQueue<Work>>>,
     /// Queues of the slow lanes.
     pub slow_lanes: Vec<Arc<LaneQueue<Work>>>,
     /// Lines of ordering keys.
@@ -73,9 +76,10 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    /// Gives a delivery to its lane: by hash of handler and key, or ordering key where there is one, or to a slow lane if its handler is slow. When too many
-    /// of a slow handler wait already, it is put aside uncounted, so that it takes no place from the others; a claimed
-    /// one is let go, and comes again when its lease is over.
+    /// Gives a delivery to its lane: by hash of handler and key, or ordering key where there is one; to a slow lane if
+    /// its handler is slow; to the lane of claims if it is one. When too many of a slow handler wait already, it is put
+    /// aside uncounted, so that it takes no place from the others; a claimed one is let go, and comes again when its
+    /// lease is over.
     pub fn spread(&self, mut delivery: Delivery) {
         let hash = {
             let mut hasher = DefaultHasher::new();
@@ -104,7 +108,22 @@ impl Tenant {
             );
             delivery.unrun = Some(Failure::new(Class::Unrun, "slow-backlog", message));
         }
-        pick(&self.lanes, hash).push(Work::from(delivery));
+        let queue = match &self.claim_lane {
+            // What has an order stays with what stands behind it: both write down how far their line is.
+            Some(own) if delivery.claim.is_some() && delivery.order_key().is_none() => own,
+            _ => pick(&self.lanes, hash),
+        };
+        queue.push(Work::from(delivery));
+    }
+
+    /// Lanes that no slow run is taken to.
+    pub fn quick_lanes(&self) -> impl Iterator<Item = &Arc<LaneQueue<Work>>> {
+        self.lanes.iter().chain(&self.claim_lane)
+    }
+
+    /// All lanes, in the order of their numbers.
+    pub fn all_lanes(&self) -> impl Iterator<Item = &Arc<LaneQueue<Work>>> {
+        self.quick_lanes().chain(&self.slow_lanes)
     }
 
     /// How many deliveries of a slow handler may wait in a slow lane before the next ones are put aside.
@@ -136,7 +155,7 @@ impl Tenant {
     /// How many deliveries of a handler wait in memory.
     #[must_use]
     pub fn waiting(&self, handler: HandlerId) -> usize {
-        self.lanes.iter().chain(&self.slow_lanes).map(|queue| queue.waiting(handler)).sum()
+        self.all_lanes().map(|queue| queue.waiting(handler)).sum()
     }
 
     /// The tenant's name for a reason of [`Health`].

@@ -345,6 +345,8 @@ pub struct LaneCount {
     pub lanes: u16,
     /// Lanes for slow runs.
     pub slow_lanes: u16,
+    /// Whether what is claimed has a lane of its own, beside the others; with one writer it would only be in their way.
+    pub has_claim_lane: bool,
 }
 
 /// The two savepoints of a unit of work. Their names are fixed, so that no text is built.

@@ -172,6 +172,7 @@ impl Bench {
             store: store.clone(),
             handlers,
             lanes: vec![Arc::new(LaneQueue::default())],
+            claim_lane: None,
             slow_lanes: vec![Arc::new(LaneQueue::default())],
             lines: Arc::default(),
             in_hand: Arc::default(),

@@ -18,19 +18,36 @@ const RATIO_MAX: f64 = 2.0;
 struct Options {
     minutes: f64,
     rate: f64,
+    /// Whom the good one has beside it.
+    beside: Vec<Kind>,
+    /// How long a run of the slow one takes on an idle machine.
+    slow_ms: f64,
 }
 
 impl Options {
     fn parse(args: &[String]) -> Result<Self, String> {
-        let mut options = Self { minutes: 3.0, rate: 200.0 };
+        let mut options = Self { minutes: 3.0, rate: 200.0, beside: vec![Kind::Slow, Kind::Failing], slow_ms: 50.0 };
         let mut rest = args.iter();
         while let Some(arg) = rest.next() {
-            let value = rest.next().and_then(|value| value.parse::<f64>().ok()).filter(|value| *value > 0.0);
-            let value = value.ok_or_else(|| format!("{arg} takes a number above 0"))?;
+            let value = rest.next();
+            let number = || {
+                let number = value.and_then(|value| value.parse::<f64>().ok()).filter(|value| *value > 0.0);
+                number.ok_or_else(|| format!("{arg} takes a number above 0"))
+            };
             match arg.as_str() {
-                "--minutes" => options.minutes = value,
-                "--rate" => options.rate = value,
-                _ => return Err(format!("there is no argument `{arg}`; there are --minutes and --rate")),
+                "--minutes" => options.minutes = number()?,
+                "--rate" => options.rate = number()?,
+                "--slow-ms" => options.slow_ms = number()?,
+                "--beside" => {
+                    let kind = |name| [Kind::Slow, Kind::Failing].into_iter().find(|kind| kind.handler() == name);
+                    let kinds = value.map_or("", String::as_str).split(',').map(kind).collect::<Option<_>>();
+                    options.beside = kinds.ok_or("--beside takes `slow`, `failing` or both with a comma")?;
+                }
+                _ => {
+                    return Err(format!(
+                        "there is no argument `{arg}`; there are --minutes, --rate, --slow-ms and --beside"
+                    ));
+                }
             }
         }
         Ok(options)
@@ -51,17 +68,22 @@ fn main() -> ExitCode {
     }
 }
 
-fn compare(Options { minutes, rate }: &Options) -> ExitCode {
+fn compare(Options { minutes, rate, beside, slow_ms }: &Options) -> ExitCode {
     let time = Duration::from_secs_f64(minutes * 60.0);
-    println!("== the modules: a good one, one that takes about 50 ms, one that always fails");
-    let modules = modules::Modules::build();
+    println!("== the modules: a good one, one that takes about {slow_ms} ms, one that always fails");
+    let modules = modules::Modules::build(*slow_ms);
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let asked = rate / 3.0 * modules::SLOW_MS / 1_000.0;
-    println!(
-        "== all three: {rate} events/s, a third each, for {minutes} min; the slow ones ask for {asked:.1} of {cores} cores"
-    );
-    let beside = Stage::set(&modules).play(&[Kind::Good, Kind::Slow, Kind::Failing], *rate, time);
+    // Whoever is there, each has a third.
     let own_rate = rate / 3.0;
+    let all: Vec<Kind> = [Kind::Good].into_iter().chain(beside.iter().copied()).collect();
+    let names: Vec<&str> = all.iter().map(|kind| kind.handler()).collect();
+    println!("== {}: {own_rate:.1} events/s of each for {minutes} min", names.join(", "));
+    if beside.contains(&Kind::Slow) {
+        let asked = own_rate * slow_ms / 1_000.0;
+        println!("   the slow ones ask for {asked:.1} of {cores} cores");
+    }
+    let shares = f64::from(u32::try_from(all.len()).unwrap_or(u32::MAX));
+    let beside = Stage::set(&modules).play(&all, own_rate * shares, time);
     println!("== the good one alone: {own_rate:.1} events/s for {minutes} min");
     let alone = Stage::set(&modules).play(&[Kind::Good], own_rate, time);
     report(&alone, &beside)

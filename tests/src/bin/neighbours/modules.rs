@@ -14,9 +14,6 @@ use oncebox_tests::{
     wat::{source, wat_component},
 };
 
-/// How long a run of the slow one takes on an idle machine.
-pub(crate) const SLOW_MS: f64 = 50.0;
-
 /// Turns as `plugins/probes/spin.wat` has them.
 const TURNS: u64 = 100_000_000;
 
@@ -24,10 +21,10 @@ const TURNS: u64 = 100_000_000;
 pub(crate) struct Modules(pub(crate) [Vec<u8>; 3]);
 
 impl Modules {
-    /// Builds them; the slow one so that it takes its time on this machine.
-    pub(crate) fn build() -> Self {
+    /// Builds them; the slow one so that a run of it takes `slow_ms` on this machine when it is idle.
+    pub(crate) fn build(slow_ms: f64) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let turns = turns_for_a_slow_run(dir.path());
+        let turns = turns_for_a_slow_run(dir.path(), slow_ms);
         let failing = wat_component(&source("hostile/panic"), &manifest("failing", "order.failing"));
         Self([good(dir.path()), spinning(turns), failing])
     }
@@ -57,7 +54,7 @@ fn spinning(turns: u64) -> Vec<u8> {
 }
 
 /// How many turns take as long as a slow run: the quickest of some tries, for a busy machine makes one slower only.
-fn turns_for_a_slow_run(cache: &Path) -> u64 {
+fn turns_for_a_slow_run(cache: &Path, slow_ms: f64) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let limits = EngineLimits { memory_bytes_max: 1 << 20, instances_max: 1, module_bytes_max: 1 << 20 };
@@ -68,7 +65,7 @@ fn turns_for_a_slow_run(cache: &Path) -> u64 {
             module.run(attempt()).await;
             quickest = quickest.min(began.elapsed());
         }
-        let turns = 1e8 * SLOW_MS / (quickest.as_secs_f64() * 1_000.0);
+        let turns = 1e8 * slow_ms / (quickest.as_secs_f64() * 1_000.0);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
