@@ -15,7 +15,7 @@ use super::{
 use crate::{
     failpoint::written,
     plugin::{Outcome, StagedEvent, StagedWrite},
-    store::{HandlerId, StatementError, StoreError, UnitOfWork},
+    store::{DeploymentId, StatementError, StoreError, UnitOfWork},
 };
 
 /// Why an event's writes do not stand.
@@ -38,9 +38,9 @@ pub(super) async fn write_folded(
     events: &[(&Delivery, &Outcome)],
     hops_max: u8,
 ) -> Result<Option<bool>, StoreError> {
-    let mut writes: Vec<(&ReadyStatement, &str, HandlerId, &StagedWrite)> = Vec::new();
+    let mut writes: Vec<(&ReadyStatement, &str, DeploymentId, &StagedWrite)> = Vec::new();
     for (delivery, outcome) in events {
-        let (Outcome::Applied { writes: staged, events, .. }, Target::Handler(handler, deployed)) =
+        let (Outcome::Applied { writes: staged, events, .. }, Target::Handler(_, deployed)) =
             (outcome, &delivery.target)
         else {
             continue;
@@ -50,13 +50,14 @@ pub(super) async fn write_folded(
         }
         for write in staged {
             let Some((name, ready)) = deployed.statements.get_key_value(&write.statement) else { return Ok(None) };
-            writes.push((ready, name, handler.id, write));
+            writes.push((ready, name, deployed.id, write));
         }
         if events.iter().any(|event| hops(delivery, deployed, event, hops_max).is_err()) {
             return Ok(None);
         }
     }
-    let statements: Vec<_> = writes.iter().map(|(ready, name, handler, _)| ((*handler, *name), &ready.fold)).collect();
+    // A batch may hold runs of two versions of a handler: a statement of one name is another one in each.
+    let statements: Vec<_> = writes.iter().map(|(ready, name, of, _)| ((*of, *name), &ready.fold)).collect();
     let Some(steps) = fold::plan(&statements) else { return Ok(None) };
     let of = steps.len();
     for (done, step) in (1..).zip(steps) {

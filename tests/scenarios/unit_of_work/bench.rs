@@ -544,6 +544,17 @@ fn tenant_settings(unit_time_max: Duration) -> config::Tenant {
     }
 }
 
+/// The same handler on its next version, one of whose statements has changed.
+pub(crate) async fn next_version(target: &Target, statement: &str, sql: &str, group: &str) -> Target {
+    let Target::Handler(handler, current) = target else { panic!("nobody has a version") };
+    let mut next = deployed(false).await;
+    next.id = DeploymentId(current.id.0 + 1);
+    let ready = next.statements.get_mut(statement).unwrap();
+    ready.sql = sql.into();
+    ready.fold.group = sql.find(group).map(|at| at..at + group.len());
+    Target::Handler(handler.clone(), Arc::new(next))
+}
+
 async fn deployed(queries: bool) -> Deployed {
     let rule = Rule::parse("{/id}", &FingerprintSpec::Pointers(vec!["/v".into()]), None).unwrap();
     let settings = handler_settings();

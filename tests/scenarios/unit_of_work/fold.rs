@@ -4,7 +4,7 @@ use oncebox::host::{Fate, Item, Target};
 use oncebox_core::{failure::Class, fold};
 
 use crate::{
-    bench::{Bench, applied, breaks, deliver, effect, failed, over, text, write},
+    bench::{Bench, applied, breaks, deliver, effect, failed, next_version, over, text, write},
     fates,
     faulty::{Commit, FaultyLane},
 };
@@ -42,6 +42,22 @@ async fn a_statement_of_its_own_stands_between_folded_ones() {
     assert_eq!(fates, fates![Applied Applied]);
     assert_eq!((lane.count("staged_insert_many"), lane.count("staged_write")), (1, 2));
     assert_eq!(bench.texts("SELECT points FROM points").await, ["2"]);
+}
+
+on_every_store!(runs_of_two_versions_in_one_batch_are_each_written_by_their_own_statement);
+async fn runs_of_two_versions_in_one_batch_are_each_written_by_their_own_statement() {
+    let bench = Bench::new().await;
+    let next = next_version(&bench.plain, "effect", "INSERT INTO effect (name) VALUES (UPPER(?))", "(UPPER(?))").await;
+    let batch: Vec<Item> = ["a", "b", "c", "d"]
+        .into_iter()
+        .zip([&bench.plain, &next].into_iter().cycle())
+        .map(|(key, version)| over(deliver(version, key, 1), applied(&[write("effect", &[text(key)])])))
+        .collect();
+    let (fates, _) = unit(&bench, &batch).await;
+    assert_eq!(fates, fates![Applied Applied Applied Applied]);
+    let mut effects = bench.effects().await;
+    effects.sort();
+    assert_eq!(effects, ["B", "D", "a", "c"]);
 }
 
 on_every_store!(when_one_of_them_fails_the_others_are_judged_one_by_one);
