@@ -89,6 +89,7 @@ fn statement(sql: &str, table: &str) -> ReadyStatement {
     ReadyStatement {
         last_insert_id: false,
         sql: sql.into(),
+        marks: sql.match_indices('?').map(|(at, _)| at).collect(),
         rows: RowExpectation::Between { min: 1, max: 1 },
         mismatch: Reaction::Retry,
         errors: BTreeMap::new(),

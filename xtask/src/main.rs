@@ -1,6 +1,7 @@
 //! The project's own commands, one file or folder each: `cargo demo`, `cargo verify`, `cargo services`,
-//! `cargo neighbours`, `cargo chaos`, `cargo bless`.
+//! `cargo neighbours`, `cargo bench-compare`, `cargo chaos`, `cargo bless`.
 
+mod bench;
 mod bless;
 mod chaos;
 mod demo;
@@ -37,6 +38,14 @@ cargo neighbours                   how a good handler fares beside a slow and a 
     --slow-ms N                    how long a run of the slow one takes on an idle machine (default 50)
     --beside NAME[,NAME]           whom the good one has beside it: slow, failing (default both)
     --release                      builds the host as it is released
+cargo bench-compare                Oncebox beside consumers that were written by hand, each of which drains the same queue:
+                                   events a second, ratios, and what each event costs; exit code 1 when one of them did
+                                   not apply every event once
+    --quick                        one block, and of the others the hand-written ones in Rust and Go
+    --blocks N                     how often each of them drains (default 5)
+    --only NAME[,NAME]             these alone: ours, naive_best, hand_batched, spring_single, spring_batch, go_single,
+                                   floor_database, floor_broker
+    --json FILE                    the figures, for programs
 cargo model [SCENARIO]...          explores the protocol's model (docs/model.md); `cargo model --help` says more
 cargo chaos                        two hosts on servers of their own while everything dies, in an order drawn from a seed;
                                    exit code 1 when anything was lost or doubled. `cargo chaos --help` has the rest
@@ -74,6 +83,7 @@ fn dispatch(args: &[&str]) -> Result {
         Some((&"demo", rest)) => demo::demo(&repo, rest),
         Some((&"verify", rest)) => verify::verify(&repo, rest),
         Some((&"services", rest)) => services::services(&repo, rest),
+        Some((&"bench-compare", rest)) => bench::compare(&repo, rest),
         Some((&"neighbours", rest)) => neighbours::neighbours(&repo, rest),
         Some((&"chaos", rest)) => chaos::chaos(&repo, rest),
         Some((&"bless", rest)) => bless::bless(&repo, rest),

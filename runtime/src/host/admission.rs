@@ -376,6 +376,7 @@ fn statements(
         let ready = ReadyStatement {
             sql: sql.into(),
             last_insert_id: accepted.as_ref().is_some_and(|accepted| accepted.last_insert_id),
+            marks: accepted.as_ref().map(|accepted| accepted.placeholders.clone()).unwrap_or_default(),
             rows,
             mismatch: statement.mismatch.clone(),
             errors: statement.errors.clone(),

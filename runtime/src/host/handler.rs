@@ -27,6 +27,8 @@ pub struct ReadyStatement {
     pub sql: Arc<str>,
     /// Whether it asks for `LAST_INSERT_ID()`.
     pub last_insert_id: bool,
+    /// Byte positions of the `?` in the text.
+    pub marks: Vec<usize>,
     /// What it must match.
     pub rows: RowExpectation,
     /// What another count means.

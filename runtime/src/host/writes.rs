@@ -13,9 +13,9 @@ use super::{
     handler::{Deployed, ReadyStatement},
 };
 use crate::{
-    failpoint::written,
+    failpoint::{is_between_writes, written},
     plugin::{Outcome, StagedEvent, StagedWrite},
-    store::{HandlerId, StatementError, StoreError, UnitOfWork},
+    store::{HandlerId, Staged, StatementError, StoreError, UnitOfWork},
 };
 
 /// Why an event's writes do not stand.
@@ -31,15 +31,36 @@ pub(super) enum Fault {
     Failed(Failure),
 }
 
-/// Whether the writes of a whole batch stand, done with what can be folded folded; `None`: nothing can be. False says
-/// nothing of any event: the caller undoes all and does it again, event by event.
-pub(super) async fn write_folded(
+/// What became of the writes of a whole batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Together {
+    /// All stand.
+    Stand,
+    /// Something is wrong with one of them; which event is at fault is found out one by one.
+    Fail,
+    /// A write of this event (its place among them) waited too long for a lock.
+    Wait(usize),
+}
+
+/// A write of a batch, and what it is for.
+struct Write<'a> {
+    ready: &'a ReadyStatement,
+    name: &'a str,
+    handler: HandlerId,
+    params: &'a [Value],
+    /// The event's place.
+    event: usize,
+}
+
+/// Writes a whole batch: what can be folded folded, and the rest in few trips. `None`: nothing is gained by it. The
+/// caller undoes what does not stand.
+pub(super) async fn write_together(
     unit: &mut dyn UnitOfWork,
     events: &[(&Delivery, &Outcome)],
     hops_max: u8,
-) -> Result<Option<bool>, StoreError> {
-    let mut writes: Vec<(&ReadyStatement, &str, HandlerId, &StagedWrite)> = Vec::new();
-    for (delivery, outcome) in events {
+) -> Result<Option<Together>, StoreError> {
+    let mut writes: Vec<Write<'_>> = Vec::new();
+    for (at, (delivery, outcome)) in events.iter().enumerate() {
         let (Outcome::Applied { writes: staged, events, .. }, Target::Handler(handler, deployed)) =
             (outcome, &delivery.target)
         else {
@@ -48,39 +69,88 @@ pub(super) async fn write_folded(
         if deployed.asks_last_insert_id() {
             return Ok(None);
         }
-        for write in staged {
-            let Some((name, ready)) = deployed.statements.get_key_value(&write.statement) else { return Ok(None) };
-            writes.push((ready, name, handler.id, write));
+        for StagedWrite { statement, params } in staged {
+            let Some((name, ready)) = deployed.statements.get_key_value(statement) else { return Ok(None) };
+            writes.push(Write { ready, name, handler: handler.id, params, event: at });
         }
         if events.iter().any(|event| hops(delivery, deployed, event, hops_max).is_err()) {
             return Ok(None);
         }
     }
-    let statements: Vec<_> = writes.iter().map(|(ready, name, handler, _)| ((*handler, *name), &ready.fold)).collect();
-    let Some(steps) = fold::plan(&statements) else { return Ok(None) };
-    let of = steps.len();
-    for (done, step) in (1..).zip(steps) {
-        let stands = match step {
+    let statements: Vec<_> = writes.iter().map(|write| ((write.handler, write.name), &write.ready.fold)).collect();
+    let steps = match fold::plan(&statements) {
+        Some(steps) => steps,
+        None if unit.saves_trips() && writes.len() > 1 => (0..writes.len()).map(Step::One).collect(),
+        None => return Ok(None),
+    };
+    let (of, mut done, mut waiting) = (steps.len(), 0, Vec::new());
+    for step in steps {
+        let all = match step {
             Step::One(at) => {
-                let (ready, name, _, write) = writes[at];
-                match statement(unit, ready, name, write).await {
-                    Ok(()) => true,
-                    Err(Fault::Store(error)) => return Err(error),
-                    Err(Fault::Waited(_) | Fault::Obsolete | Fault::Failed(_)) => false,
+                waiting.push(&writes[at]);
+                if is_between_writes() {
+                    let outcome = in_few_trips(unit, &mut waiting, &mut done, of).await?;
+                    if outcome != Together::Stand {
+                        return Ok(Some(outcome));
+                    }
                 }
+                continue;
             }
-            Step::Folded(all) => {
-                let (ready, name, ..) = writes[all[0]];
-                let rows: Vec<&[Value]> = all.iter().map(|&at| writes[at].3.params.as_slice()).collect();
-                folded(unit, ready, name, &rows).await?
-            }
+            Step::Folded(all) => all,
         };
-        if !stands {
-            return Ok(Some(false));
+        let outcome = in_few_trips(unit, &mut waiting, &mut done, of).await?;
+        if outcome != Together::Stand {
+            return Ok(Some(outcome));
         }
+        let Write { ready, name, .. } = writes[all[0]];
+        let rows: Vec<&[Value]> = all.iter().map(|&at| writes[at].params).collect();
+        if !folded(unit, ready, name, &rows).await? {
+            return Ok(Some(Together::Fail));
+        }
+        done += 1;
         written(done, of);
     }
-    Ok(Some(true))
+    in_few_trips(unit, &mut waiting, &mut done, of).await.map(Some)
+}
+
+/// Writes that stand between folded ones, one after the other; `done` of `of` steps are behind them afterwards.
+async fn in_few_trips(
+    unit: &mut dyn UnitOfWork,
+    waiting: &mut Vec<&Write<'_>>,
+    done: &mut usize,
+    of: usize,
+) -> Result<Together, StoreError> {
+    let writes = std::mem::take(waiting);
+    let staged: Vec<Staged<'_>> = writes
+        .iter()
+        .map(|write| Staged { sql: &write.ready.sql, marks: &write.ready.marks, params: write.params })
+        .collect();
+    let matched = match staged.as_slice() {
+        [] => return Ok(Together::Stand),
+        staged => unit.staged_writes(staged).await,
+    };
+    let matched = match matched {
+        Ok(matched) => matched,
+        Err((at, error)) => {
+            let Some(write) = writes.get(at) else { return Ok(Together::Fail) };
+            return match refused(write.name, write.ready, &error) {
+                Fault::Store(error) => Err(error),
+                Fault::Waited(why) => {
+                    tracing::debug!(why = why.message, "taken out of its unit");
+                    Ok(Together::Wait(write.event))
+                }
+                Fault::Obsolete | Fault::Failed(_) => Ok(Together::Fail),
+            };
+        }
+    };
+    for (write, rows) in writes.iter().zip(matched) {
+        if expected(write.ready, write.name, rows).is_err() {
+            return Ok(Together::Fail);
+        }
+        *done += 1;
+        written(*done, of);
+    }
+    Ok(Together::Stand)
 }
 
 async fn folded(
@@ -132,6 +202,11 @@ async fn statement(
     write: &StagedWrite,
 ) -> Result<(), Fault> {
     let rows = unit.staged_write(&ready.sql, &write.params).await.map_err(|error| refused(name, ready, &error))?;
+    expected(ready, name, rows)
+}
+
+/// Whether so many rows are what the manifest expects.
+fn expected(ready: &ReadyStatement, name: &str, rows: u64) -> Result<(), Fault> {
     let (met, expected) = match ready.rows {
         RowExpectation::Any => return Ok(()),
         RowExpectation::Between { min, max } if min == max => (rows == min, min.to_string()),

@@ -275,6 +275,16 @@ pub trait UnitOfWork: Send {
     /// Runs a staged write; the answer is the number of rows that it matched.
     async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError>;
 
+    /// Runs staged writes one after the other, in as few trips as they fit in; the answer is the number of rows that each
+    /// matched.
+    ///
+    /// # Errors
+    /// That of the first that fails, with its place among the writes. Those before it stand: the caller rolls back.
+    async fn staged_writes(&mut self, writes: &[Staged<'_>]) -> Result<Vec<u64>, (usize, StatementError)>;
+
+    /// Whether [`UnitOfWork::staged_writes`] is quicker than one write after the other.
+    fn saves_trips(&self) -> bool;
+
     /// Runs a staged INSERT for many events as one, with the byte range `group` of its text repeated a row; the answer is
     /// the number of rows that all together matched. An error says nothing of which rows stand: the caller rolls back.
     async fn staged_insert_many(
@@ -347,6 +357,17 @@ pub struct LaneCount {
     pub slow_lanes: u16,
     /// Whether what is claimed has a lane of its own, beside the others; with one writer it would only be in their way.
     pub has_claim_lane: bool,
+}
+
+/// A staged write among others.
+#[derive(Debug, Clone, Copy)]
+pub struct Staged<'a> {
+    /// The author's text.
+    pub sql: &'a Arc<str>,
+    /// The byte positions of its `?`.
+    pub marks: &'a [usize],
+    /// Their values, in order.
+    pub params: &'a [Value],
 }
 
 /// The two savepoints of a unit of work. Their names are fixed, so that no text is built.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oncebox::store::{Savepoint, StatementError};
+use oncebox::store::{Savepoint, Staged, StatementError, UnitOfWork};
 use oncebox_core::{failure::Class, value::Value};
 
 use crate::bench::Bench;
@@ -100,9 +100,60 @@ pub(crate) async fn values_of_every_type_come_back(bench: Bench) {
         assert_eq!(unit.staged_write(&insert, &[Value::Signed(n), bound.clone()]).await, Ok(1), "{bound:?}");
         let select = "SELECT v FROM anything WHERE n = ?".into();
         let answer = unit.query(&select, &[Value::Signed(n)], 1).await.unwrap();
-        assert_eq!(answer.rows, [[read]], "{bound:?}");
+        assert_eq!(answer.rows, [[read.clone()]], "{bound:?}");
+        // The same among others.
+        let together = [[Value::Signed(n + 1_000), bound.clone()], [Value::Signed(n + 2_000), bound.clone()]];
+        assert_eq!(together_in(unit.as_mut(), &insert, &together).await, Ok(vec![1, 1]), "{bound:?}");
+        for n in [n + 1_000, n + 2_000] {
+            let answer = unit.query(&select, &[Value::Signed(n)], 1).await.unwrap();
+            assert_eq!(answer.rows, [[read.clone()]], "{bound:?} among others");
+        }
     }
     unit.rollback().await.unwrap();
+}
+
+/// Runs one text several times, with other values each time, as writes that come together.
+pub(crate) async fn together_in<const N: usize>(
+    unit: &mut dyn UnitOfWork,
+    sql: &Arc<str>,
+    values: &[[Value; N]],
+) -> Result<Vec<u64>, (usize, StatementError)> {
+    let marks: Vec<usize> = sql.match_indices('?').map(|(at, _)| at).collect();
+    let staged: Vec<Staged<'_>> = values.iter().map(|params| Staged { sql, marks: &marks, params }).collect();
+    unit.staged_writes(&staged).await
+}
+
+pub(crate) async fn writes_that_come_together_answer_one_by_one(bench: Bench) {
+    let mut lane = bench.lane().await;
+    let mut unit = lane.begin().await.unwrap();
+    let insert = "INSERT INTO points (user_id, points) VALUES (?, ?)".into();
+    let rows: Vec<[Value; 2]> = (1..=500).map(|n| [Value::Unsigned(n), Value::Signed(1)]).collect();
+    assert_eq!(together_in(unit.as_mut(), &insert, &rows).await, Ok(vec![1; 500]));
+    let raise = "UPDATE points SET points = points + ? WHERE user_id <= ?".into();
+    let steps = [(2, 3), (0, 2), (-1, 0), (5, 1)].map(|(by, to)| [Value::Signed(by), Value::Unsigned(to)]);
+    // Rows that are found count, changed or not.
+    assert_eq!(together_in(unit.as_mut(), &raise, &steps).await, Ok(vec![3, 2, 0, 1]));
+    let points = unit.query(&"SELECT points FROM points WHERE user_id = 1".into(), &[], 1).await.unwrap();
+    assert_eq!(points.rows, [[Value::Signed(8)]]);
+    assert_eq!(unit.staged_writes(&[]).await, Ok(Vec::new()));
+    unit.commit().await.unwrap();
+    assert_eq!(bench.number("SELECT count(*) FROM points").await, 500);
+}
+
+pub(crate) async fn the_first_of_them_that_fails_is_named_and_the_savepoint_undoes_what_stands(bench: Bench) {
+    let mut lane = bench.lane().await;
+    let mut unit = lane.begin().await.unwrap();
+    unit.savepoint(Savepoint::Marks).await.unwrap();
+    let insert = "INSERT INTO points (user_id, points) VALUES (?, ?)".into();
+    let rows = [1, 2, 3, 2, 4].map(|n| [Value::Unsigned(n), Value::Signed(1)]);
+    let (at, error) = together_in(unit.as_mut(), &insert, &rows).await.unwrap_err();
+    assert_eq!((at, error.class, error.number), (3, Class::DuplicateKey, Some(1062)), "{error:?}");
+    unit.rollback_to(Savepoint::Marks).await.unwrap();
+    let rows = [7, 8].map(|n| [Value::Unsigned(n), Value::Signed(1)]);
+    assert_eq!(together_in(unit.as_mut(), &insert, &rows).await, Ok(vec![1, 1]));
+    unit.release(Savepoint::Marks).await.unwrap();
+    unit.commit().await.unwrap();
+    assert_eq!(bench.number("SELECT sum(user_id) FROM points").await, 15);
 }
 
 pub(crate) async fn a_query_reads_one_row_more_than_its_limit(bench: Bench) {

@@ -585,6 +585,7 @@ fn statements() -> BTreeMap<String, ReadyStatement> {
     let statement = |sql: &str, mismatch, errors: &[(u32, Reaction)]| ReadyStatement {
         last_insert_id: false,
         sql: sql.into(),
+        marks: sql.match_indices('?').map(|(at, _)| at).collect(),
         rows: RowExpectation::Between { min: 1, max: 1 },
         mismatch,
         errors: errors.iter().cloned().collect(),

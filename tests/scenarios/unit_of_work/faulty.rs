@@ -5,7 +5,8 @@ use std::{ops::Range, sync::Arc};
 use async_trait::async_trait;
 use oncebox::store::{
     HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
-    OrderKey, OrderRow, OutboxRow, QueryAnswer, Savepoint, StartEnd, StatementError, StoreError, Suspect, UnitOfWork,
+    OrderKey, OrderRow, OutboxRow, QueryAnswer, Savepoint, Staged, StartEnd, StatementError, StoreError, Suspect,
+    UnitOfWork,
 };
 use oncebox_core::{
     blame::Start,
@@ -74,6 +75,10 @@ macro_rules! passed_on {
                 self.inner.$verb($($name),*).await
             })*
 
+            fn saves_trips(&self) -> bool {
+                self.inner.saves_trips()
+            }
+
             async fn commit(self: Box<Self>) -> Result<(), StoreError> {
                 match self.commit {
                     Commit::Done => return self.inner.commit().await,
@@ -109,6 +114,7 @@ passed_on! {
     release(name: Savepoint) -> Result<(), StoreError>;
     last_insert_id_reset() -> Result<(), StoreError>;
     staged_write(sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError>;
+    staged_writes(writes: &[Staged<'_>]) -> Result<Vec<u64>, (usize, StatementError)>;
     staged_insert_many(sql: &Arc<str>, group: Range<usize>, rows: &[&[Value]]) -> Result<u64, StatementError>;
     query(sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError>;
     outbox_insert(rows: &[OutboxRow]) -> Result<(), StoreError>;

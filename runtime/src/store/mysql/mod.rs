@@ -16,6 +16,7 @@ mod errors;
 mod fleet;
 mod held;
 mod inbox;
+mod literal;
 mod many;
 mod migrate;
 mod modules;

@@ -6,14 +6,18 @@
 
 use std::{
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
     time::{Duration, Instant},
 };
 
 use futures_util::TryStreamExt as _;
 use sqlx::{
-    Column as _, Connection as _, Either, Executor as _, SqlSafeStr, SqlStr, Statement as _, TypeInfo as _,
+    AssertSqlSafe, Column as _, Connection as _, Either, Executor as _, SqlSafeStr, SqlStr, Statement as _,
+    TypeInfo as _,
     mysql::{MySqlArguments, MySqlConnection, MySqlRow, MySqlStatement},
 };
 
@@ -265,6 +269,36 @@ impl Session {
         .await
     }
 
+    /// Runs several statements that went into one text, values and all; the answer is what each has affected.
+    ///
+    /// # Errors
+    /// The server stops at the first that fails: how many stand before it, and what it says.
+    pub(super) async fn texts(
+        &mut self,
+        what: &'static str,
+        sql: String,
+        statements: usize,
+    ) -> Result<Vec<u64>, (usize, MysqlError)> {
+        let stood = Arc::new(AtomicUsize::new(0));
+        let counted = stood.clone();
+        let ran = self
+            .call(what, move |mut connection| {
+                Box::pin(async move {
+                    let ran = run_texts(&mut connection, sql, &counted).await;
+                    (connection, ran)
+                })
+            })
+            .await;
+        let affected = ran.map_err(|error| (stood.load(Ordering::Relaxed), error))?;
+        if affected.len() == statements {
+            return Ok(affected);
+        }
+        // What has run is not what was sent: nothing on this connection can be believed.
+        let message = format!("{} answers to {statements} statements", affected.len());
+        self.abandon(message.clone());
+        Err((0, MysqlError::Connection { what, message }))
+    }
+
     /// Lets the server prepare a text and tell what it is; nothing of it is kept.
     pub(super) async fn describe(&mut self, what: &'static str, sql: impl SqlSafeStr) -> Result<Described, MysqlError> {
         let sql = sql.into_sql_str();
@@ -407,6 +441,22 @@ async fn find(
         (None, None) => named(prepared(connection, &sql).await?.columns()),
     };
     Ok(found)
+}
+
+async fn run_texts(
+    connection: &mut MySqlConnection,
+    sql: String,
+    stood: &AtomicUsize,
+) -> Result<Vec<u64>, sqlx::Error> {
+    let mut affected = Vec::new();
+    let mut answers = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_many(connection);
+    while let Some(answer) = answers.try_next().await? {
+        if let Either::Left(done) = answer {
+            affected.push(done.rows_affected());
+            stood.store(affected.len(), Ordering::Relaxed);
+        }
+    }
+    Ok(affected)
 }
 
 async fn describe(connection: &mut MySqlConnection, sql: SqlStr) -> Result<Described, sqlx::Error> {

@@ -13,10 +13,10 @@ use super::{
     args::{Args, Decimal},
     decode::decoded,
     errors::MysqlError,
-    many,
+    literal, many,
     session::{Keep, Session},
 };
-use crate::store::{QueryAnswer, StatementError};
+use crate::store::{QueryAnswer, Staged, StatementError};
 
 /// The types that each text of a session was prepared for.
 #[derive(Debug, Default)]
@@ -91,6 +91,69 @@ pub(super) async fn write(
     let keep = signatures.keep(sql, params);
     let done = session.execute_as("statement", AssertSqlSafe(sql.clone()), args, keep).await;
     done.map(|done| done.affected).map_err(MysqlError::of_statement)
+}
+
+/// Runs staged writes one after the other; those that come together go in one text, with their values in it
+/// (`literal.rs`). What has a value that cannot stand there goes by itself, prepared.
+pub(super) async fn write_all(
+    session: &mut Session,
+    signatures: &mut Signatures,
+    writes: &[Staged<'_>],
+) -> Result<Vec<u64>, (usize, StatementError)> {
+    let room = session.facts().packet_max / 2;
+    let mut matched = Vec::with_capacity(writes.len());
+    let mut texts: Vec<String> = Vec::new();
+    let mut length = 0;
+    for write in writes {
+        let text = literal::inlined(write.sql, write.marks, write.params).filter(|text| text.len() < room);
+        if text.as_ref().is_none_or(|text| length + text.len() >= room) {
+            together(session, signatures, writes, &mut texts, &mut matched).await?;
+            length = 0;
+        }
+        match text {
+            Some(text) => {
+                length += text.len() + 1;
+                texts.push(text);
+            }
+            None => alone(session, signatures, writes, &mut matched).await?,
+        }
+    }
+    together(session, signatures, writes, &mut texts, &mut matched).await?;
+    Ok(matched)
+}
+
+/// Sends what has been gathered: the writes behind those that have been `matched`.
+async fn together(
+    session: &mut Session,
+    signatures: &mut Signatures,
+    writes: &[Staged<'_>],
+    texts: &mut Vec<String>,
+    matched: &mut Vec<u64>,
+) -> Result<(), (usize, StatementError)> {
+    match std::mem::take(texts).as_slice() {
+        [] => Ok(()),
+        // It is prepared already, or will be for the next time.
+        [_] => alone(session, signatures, writes, matched).await,
+        texts => {
+            let rows = session.texts("statements", texts.join(";"), texts.len()).await;
+            let rows = rows.map_err(|(stood, error)| (matched.len() + stood, error.of_statement()))?;
+            matched.extend(rows);
+            Ok(())
+        }
+    }
+}
+
+/// The next write by itself.
+async fn alone(
+    session: &mut Session,
+    signatures: &mut Signatures,
+    writes: &[Staged<'_>],
+    matched: &mut Vec<u64>,
+) -> Result<(), (usize, StatementError)> {
+    let at = matched.len();
+    let Some(next) = writes.get(at) else { return Ok(()) };
+    matched.push(write(session, signatures, next.sql, next.params).await.map_err(|error| (at, error))?);
+    Ok(())
 }
 
 /// Runs a query; at most `rows_max` + 1 rows are kept.

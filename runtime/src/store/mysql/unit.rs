@@ -25,7 +25,8 @@ use super::{
 };
 use crate::store::{
     HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
-    OrderKey, OrderRow, OutboxRow, QueryAnswer, Savepoint, StartEnd, StatementError, StoreError, Suspect, UnitOfWork,
+    OrderKey, OrderRow, OutboxRow, QueryAnswer, Savepoint, Staged, StartEnd, StatementError, StoreError, Suspect,
+    UnitOfWork,
 };
 
 /// One session, owned by a lane.
@@ -216,6 +217,14 @@ impl UnitOfWork for MysqlUnit<'_> {
 
     async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError> {
         statements::write(&mut self.lane.session, &mut self.lane.signatures, sql, params).await
+    }
+
+    async fn staged_writes(&mut self, writes: &[Staged<'_>]) -> Result<Vec<u64>, (usize, StatementError)> {
+        statements::write_all(&mut self.lane.session, &mut self.lane.signatures, writes).await
+    }
+
+    fn saves_trips(&self) -> bool {
+        true
     }
 
     async fn staged_insert_many(

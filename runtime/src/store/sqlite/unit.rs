@@ -21,8 +21,8 @@ use super::{admin, errors::store_error, held, order, queues, starts, statements}
 use crate::clock;
 use crate::store::{
     HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
-    OrderKey, OrderRow, OutboxRow, QueryAnswer, RuleId, Savepoint, StartEnd, StatementError, StoreError, Suspect,
-    UnitOfWork, encode_headers, starts::columns,
+    OrderKey, OrderRow, OutboxRow, QueryAnswer, RuleId, Savepoint, Staged, StartEnd, StatementError, StoreError,
+    Suspect, UnitOfWork, encode_headers, starts::columns,
 };
 
 /// One connection, owned by a lane.
@@ -287,6 +287,19 @@ impl UnitOfWork for SqliteUnit<'_> {
 
     async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError> {
         statements::write(&mut self.lane.connection, sql, params).await
+    }
+
+    async fn staged_writes(&mut self, writes: &[Staged<'_>]) -> Result<Vec<u64>, (usize, StatementError)> {
+        let mut matched = Vec::with_capacity(writes.len());
+        for (at, write) in writes.iter().enumerate() {
+            let rows = statements::write(&mut self.lane.connection, write.sql, write.params).await;
+            matched.push(rows.map_err(|error| (at, error))?);
+        }
+        Ok(matched)
+    }
+
+    fn saves_trips(&self) -> bool {
+        false
     }
 
     /// Row by row: nothing is saved here, where no statement crosses a network.

@@ -1,0 +1,214 @@
+//! One drain: a full queue, a contestant, and what it has done and cost.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    os::unix::process::ExitStatusExt as _,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use oncebox::clock;
+use oncebox_tests::{database::Tables as _, patience::pass, services::Session};
+
+use crate::{
+    contestant::{Contestant, Role},
+    counters::{Counters, cpu_us, peak_mib},
+    stage::{Kit, Stage, USERS},
+};
+
+/// Between two looks at how far it is: each costs the database a walk through an index.
+const LOOK: Duration = Duration::from_millis(200);
+/// A drain that has decided nothing for so long does not go on.
+const STUCK: Duration = Duration::from_secs(60);
+
+/// What was measured of one drain whose tables were found right.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Drained {
+    /// Events per second, by the database's clock, without the first tenth.
+    pub(crate) per_second: f64,
+    /// What each event cost; `None` where there is no database in it.
+    pub(crate) cost: Option<Cost>,
+}
+
+/// What one event costs, and the most memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cost {
+    pub(crate) fsyncs: f64,
+    pub(crate) round_trips: f64,
+    pub(crate) redo_bytes: f64,
+    pub(crate) commits: f64,
+    pub(crate) host_us: f64,
+    pub(crate) database_us: f64,
+    pub(crate) peak_mib: f64,
+}
+
+/// A contestant's process.
+enum Player {
+    Ours { _site: oncebox_tests::host::Site, host: oncebox_tests::host::Host },
+    Theirs(Child),
+}
+
+impl Player {
+    fn start(kit: &Kit, stage: &Stage, contestant: &Contestant) -> Result<Self> {
+        if contestant.role == Role::Ours {
+            let (site, host) = stage.oncebox(kit);
+            return Ok(Self::Ours { _site: site, host });
+        }
+        let (program, args) = contestant.command.split_first().context("no program")?;
+        let mut command = Command::new(program);
+        command.args(args).envs(stage.environment()).stdout(Stdio::piped());
+        command.env("BENCH_CONCURRENCY", contestant.concurrency.to_string());
+        command.env("BENCH_BATCH", contestant.batch.to_string());
+        Ok(Self::Theirs(command.spawn().with_context(|| format!("cannot start {}", program.display()))?))
+    }
+
+    fn id(&self) -> u32 {
+        match self {
+            Self::Ours { host, .. } => host.id(),
+            Self::Theirs(child) => child.id(),
+        }
+    }
+
+    fn has_ended(&mut self) -> Result<bool> {
+        Ok(match self {
+            Self::Ours { host, .. } => host.has_ended(),
+            Self::Theirs(child) => child.try_wait()?.is_some(),
+        })
+    }
+
+    /// Ends it in good order.
+    fn stop(self) -> Result<()> {
+        match self {
+            Self::Ours { host, .. } => drop(host.stop()),
+            Self::Theirs(mut child) => {
+                Command::new("kill").arg(child.id().to_string()).status()?;
+                let status = child.wait()?;
+                // A JVM that is told to end says so with 143.
+                let ended = status.success() || status.code() == Some(143) || status.signal() == Some(15);
+                ensure!(ended, "it ended with {status}");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lets a contestant drain so many events.
+pub(crate) fn drain(kit: &Kit, contestant: &Contestant, events: u32) -> Result<Drained> {
+    let stage = Stage::set(kit, if contestant.role == Role::FloorDatabase { 0 } else { events })?;
+    if contestant.role == Role::FloorBroker {
+        return broker_alone(kit, &stage, contestant);
+    }
+    let tables = Tables::of(contestant.role);
+    let session = stage.session();
+    let before = Counters::read(&session)?;
+    let mut player = Player::start(kit, &stage, contestant)?;
+    let decided = until_decided(&session, &tables, &mut player, events);
+    let (host_us, peak) = (cpu_us(player.id()), peak_mib(player.id()));
+    let used = Counters::read(&session)? - before;
+    decided?;
+    player.stop()?;
+    tables.check(&session, events)?;
+    ensure!(stage.waiting(kit)? == 0, "messages are left in the queue");
+    #[expect(clippy::cast_precision_loss, reason = "far below what a float tells apart")]
+    let each = |total: u64| total as f64 / f64::from(events);
+    let cost = Cost {
+        fsyncs: each(used.fsyncs),
+        round_trips: each(used.round_trips),
+        redo_bytes: each(used.redo_bytes),
+        commits: each(used.commits),
+        host_us: each(host_us.context("its processor time cannot be read")?),
+        database_us: each(used.database_us),
+        peak_mib: each(peak.context("its memory cannot be read")?) * f64::from(events),
+    };
+    Ok(Drained { per_second: tables.per_second(&session, events)?, cost: Some(cost) })
+}
+
+fn until_decided(session: &Session, tables: &Tables, player: &mut Player, events: u32) -> Result<()> {
+    let (mut last, mut since) = (0, clock::monotonic());
+    loop {
+        let decided = session.number(tables.decided);
+        if decided >= i64::from(events) {
+            return Ok(());
+        }
+        if decided > last {
+            (last, since) = (decided, clock::monotonic());
+        }
+        if player.has_ended()? {
+            bail!("it has ended after {decided} of {events} events");
+        }
+        ensure!(since.elapsed() < STUCK, "it stands still after {decided} of {events} events");
+        pass(LOOK);
+    }
+}
+
+/// It tells its rate itself: there is no table to read it from.
+fn broker_alone(kit: &Kit, stage: &Stage, contestant: &Contestant) -> Result<Drained> {
+    let Player::Theirs(mut child) = Player::start(kit, stage, contestant)? else { bail!("it is no program") };
+    let out = BufReader::new(child.stdout.take().context("no output")?);
+    let mut rate = None;
+    for line in out.lines() {
+        if let Some(told) = line?.strip_prefix("rate ") {
+            rate = Some(told.parse()?);
+            break;
+        }
+    }
+    Player::Theirs(child).stop()?;
+    Ok(Drained { per_second: rate.context("it has told no rate")?, cost: None })
+}
+
+/// What is read of a contestant's tables.
+struct Tables {
+    /// How many events are decided.
+    decided: &'static str,
+    /// Times of the first that counts and of the last, in microseconds, ordered; `{skip}` are not counted.
+    times: &'static str,
+    /// Rows of the outbox.
+    sent: &'static str,
+}
+
+impl Tables {
+    fn of(role: Role) -> Self {
+        if role == Role::Ours {
+            return Self {
+                decided: "SELECT count(*) FROM ob_inbox WHERE state = 0",
+                times: "SELECT CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', decided_at) AS SIGNED) FROM ob_inbox
+                        ORDER BY decided_at LIMIT 1 OFFSET {skip}",
+                sent: "SELECT count(*) FROM ob_outbox",
+            };
+        }
+        Self {
+            decided: "SELECT count(*) FROM inbox",
+            times: "SELECT CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', decided_at) AS SIGNED) FROM inbox
+                    ORDER BY decided_at LIMIT 1 OFFSET {skip}",
+            sent: "SELECT count(*) FROM outbox",
+        }
+    }
+
+    /// Each key once, with everything that belongs to it.
+    fn check(&self, session: &Session, events: u32) -> Result<()> {
+        let events = i64::from(events);
+        let found = [
+            ("keys", session.number(self.decided)),
+            ("ledger rows", session.number("SELECT count(*) FROM points_ledger")),
+            ("orders in the ledger", session.number("SELECT count(DISTINCT order_id) FROM points_ledger")),
+            ("points", session.number("SELECT CAST(sum(points) AS SIGNED) FROM points_account")),
+            ("outgoing events", session.number(self.sent)),
+        ];
+        for (what, n) in found {
+            ensure!(n == events, "{n} {what} of {events}");
+        }
+        let accounts = session.number("SELECT count(*) FROM points_account");
+        ensure!(accounts == i64::from(USERS), "{accounts} accounts");
+        Ok(())
+    }
+
+    fn per_second(&self, session: &Session, events: u32) -> Result<f64> {
+        let skipped = events / 10;
+        let at = |skip: u32| session.number(&self.times.replace("{skip}", &skip.to_string()));
+        let took_us = at(events - 1) - at(skipped);
+        ensure!(took_us > 0, "all was decided at once");
+        let seconds = Duration::from_micros(u64::try_from(took_us)?).as_secs_f64();
+        Ok(f64::from(events - 1 - skipped) / seconds)
+    }
+}

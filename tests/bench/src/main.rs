@@ -1,0 +1,98 @@
+//! What `cargo bench-compare` runs: Oncebox and consumers that were written by hand, each of which drains a queue of the
+//! same events into the same tables under the same guarantee, in turns. How it is done fairly: `docs/performance.md`.
+
+mod contestant;
+mod counters;
+mod drain;
+mod options;
+mod report;
+mod stage;
+mod statistics;
+
+use std::{collections::BTreeMap, process::ExitCode};
+
+use anyhow::{Context as _, Result};
+
+use crate::{
+    contestant::{Contestant, Role},
+    drain::{Drained, drain},
+    options::Options,
+    report::{Report, Run},
+    stage::Kit,
+};
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if args == ["__compile"] {
+        return oncebox::plugin::compile_child_main();
+    }
+    let options = match Options::parse(&args) {
+        Ok(options) => options,
+        Err(message) => {
+            eprintln!("error: {message}");
+            return ExitCode::from(2);
+        }
+    };
+    match compare(&options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether every contestant that drained applied every key once.
+fn compare(options: &Options) -> Result<bool> {
+    let kit = Kit::build().context("cannot build the handler")?;
+    let mut contestants = contestant::all(options);
+    let mut runs: BTreeMap<Role, Vec<Run>> = BTreeMap::new();
+    for contestant in &mut contestants {
+        calibrate(&kit, contestant, options).with_context(|| contestant.name())?;
+    }
+    for block in 0..options.blocks {
+        println!("== block {} of {}", block + 1, options.blocks);
+        let mut turn: Vec<&Contestant> = contestants.iter().collect();
+        if block % 2 == 1 {
+            turn.reverse();
+        }
+        for contestant in turn {
+            let run = match drain(&kit, contestant, contestant.events) {
+                Ok(drained) => {
+                    println!("   {:<34} {:>9.0} events/s", contestant.name(), drained.per_second);
+                    Run::Checked(drained)
+                }
+                Err(error) => {
+                    println!("   {:<34} no figure: {error:#}", contestant.name());
+                    Run::Failed(format!("{error:#}"))
+                }
+            };
+            runs.entry(contestant.role).or_default().push(run);
+        }
+    }
+    let report = Report::of(&contestants, &runs, kit.handler_us(options)?);
+    println!("\n{report}");
+    if let Some(path) = &options.json {
+        std::fs::write(path, report.json()?).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(runs.values().flatten().all(|run| matches!(run, Run::Checked(_))))
+}
+
+/// Finds the concurrency at which it is fastest, where that is to be searched, and how many events take long enough.
+fn calibrate(kit: &Kit, contestant: &mut Contestant, options: &Options) -> Result<()> {
+    let mut best: Option<(u16, Drained)> = None;
+    for concurrency in contestant.choices.clone() {
+        contestant.concurrency = concurrency;
+        let drained = drain(kit, contestant, contestant.trial)?;
+        println!("   {:<34} {:>9.0} events/s, to find out how many it needs", contestant.name(), drained.per_second);
+        if best.as_ref().is_none_or(|(_, best)| drained.per_second > best.per_second) {
+            best = Some((concurrency, drained));
+        }
+    }
+    if let Some((concurrency, drained)) = best {
+        contestant.concurrency = concurrency;
+        contestant.events = options.events(drained.per_second);
+    }
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! A database, a virtual host and a full queue for one drain; and the handler that Oncebox runs.
+
+use std::{collections::BTreeMap, fs, process::Command, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use lapin::{
+    BasicProperties, Connection, ConnectionProperties,
+    options::{BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions},
+    types::{AMQPValue, FieldTable},
+};
+use oncebox::{
+    clock,
+    plugin::{Attempt, Context as RunContext, Engine, EngineLimits, Event, Outcome, RunLimits},
+};
+use oncebox_tests::{
+    host::{Host, Site, binary},
+    script::checkout,
+    services::{Kind, Server, Session, Vhost},
+    tenant_database::TenantDatabase,
+};
+use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::options::Options;
+
+/// Accounts that events add to, in turn.
+pub(crate) const USERS: u32 = 1_000;
+/// The queue.
+pub(crate) const QUEUE: &str = "orders";
+/// Confirms that may be awaited at once.
+const AWAITED_MAX: usize = 1_000;
+
+/// What the contestants find in the database, as `peers/README.md` has it.
+const PAGE: &str = include_str!("../peers/README.md");
+
+/// What is made once.
+pub(crate) struct Kit {
+    /// The example `points-award`, packed.
+    module: Vec<u8>,
+    runtime: Runtime,
+}
+
+impl Kit {
+    /// Builds the handler as its author builds it.
+    pub(crate) fn build() -> Result<Self> {
+        let dir = tempfile()?;
+        let path = dir.join("points-award.wasm");
+        let mut build = Command::new(binary());
+        build.arg("build").arg(checkout().join("plugins/points-award")).arg("--out").arg(&path);
+        ensure!(build.status()?.success(), "plugins/points-award cannot be built");
+        let module = fs::read(&path)?;
+        fs::remove_dir_all(&dir)?;
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        Ok(Self { module, runtime })
+    }
+
+    /// How long an attempt of the handler takes in a fresh instance, with nothing around it: the median of many,
+    /// microseconds.
+    pub(crate) fn handler_us(&self, options: &Options) -> Result<f64> {
+        let tries = if options.quick { 2_000 } else { 20_000 };
+        self.runtime.block_on(async {
+            let cache = tempfile()?;
+            let limits = EngineLimits { memory_bytes_max: 64 << 20, instances_max: 4, module_bytes_max: 16 << 20 };
+            let module = Engine::new(&limits)?.load(&self.module, &cache).await?;
+            let mut took = Vec::with_capacity(tries);
+            for n in 0..tries {
+                let attempt = attempt(n);
+                let began = clock::monotonic();
+                let outcome = module.run(attempt).await;
+                took.push(began.elapsed().as_secs_f64() * 1e6);
+                ensure!(matches!(outcome, Outcome::Applied { .. }), "the handler does not apply: {outcome:?}");
+            }
+            fs::remove_dir_all(&cache)?;
+            crate::statistics::median(&took).context("nothing was run")
+        })
+    }
+}
+
+/// A fresh folder.
+fn tempfile() -> Result<std::path::PathBuf> {
+    let path = std::env::temp_dir().join(format!("oncebox-bench-{:016x}", rand::random::<u64>()));
+    fs::create_dir(&path)?;
+    Ok(path)
+}
+
+fn attempt(n: usize) -> Attempt {
+    let limits = RunLimits {
+        run_time_max: Duration::from_secs(1),
+        memory_bytes_max: 64 << 20,
+        staged_rows_max: 1_000,
+        staged_bytes_max: 1 << 20,
+        events_max: 16,
+        host_calls_max: 1_000,
+        log_lines_max: 0,
+        result_bytes_max: 1_024,
+    };
+    let event = Event {
+        id: format!("m-{n}"),
+        event_type: "order.paid".to_owned(),
+        business_key: format!("order:{n}:paid").into_bytes(),
+        payload: body(u32::try_from(n).unwrap_or(u32::MAX)).into_bytes().into(),
+        ..Event::default()
+    };
+    Attempt {
+        event: Arc::new(event),
+        limits: Arc::new(limits),
+        config: Arc::new(BTreeMap::from([("points_per_yuan".to_owned(), "1".to_owned())])),
+        context: RunContext {
+            now_us: 0,
+            attempt: 1,
+            generation: 0,
+            tenant: "shop".to_owned(),
+            handler: "points".to_owned(),
+            traceparent: None,
+            random_key: [0; 32],
+        },
+        queries: None,
+    }
+}
+
+/// The body of a message.
+fn body(n: u32) -> String {
+    let user = n % USERS;
+    format!("{{\"orderId\": {n}, \"userId\": {user}, \"amount\": 1, \"receiptNo\": \"R-{n}\"}}")
+}
+
+/// Where one drain takes place; gone when it is dropped.
+pub(crate) struct Stage {
+    tenant: TenantDatabase,
+    vhost: Vhost,
+    events: u32,
+}
+
+impl Stage {
+    /// A database with the tables, and a queue with so many messages.
+    pub(crate) fn set(kit: &Kit, events: u32) -> Result<Self> {
+        let tenant = TenantDatabase::create(Kind::Mysql);
+        let tables = PAGE.split("```sql\n").nth(1).and_then(|rest| rest.split_once("```")).context("no tables")?.0;
+        for table in tables.split(';').map(str::trim).filter(|table| !table.is_empty()) {
+            tenant.database.execute(table);
+        }
+        let accounts: Vec<String> = (0..USERS).map(|user| format!("({user}, 0)")).collect();
+        tenant.database.execute(&format!("INSERT INTO points_account VALUES {}", accounts.join(", ")));
+        kit.runtime.block_on(tenant.ready(&["points_account", "points_ledger", "inbox", "outbox"]))?;
+        let vhost = Vhost::create(&Server::rabbitmq());
+        vhost.declare_queue(QUEUE, &json!({ "x-queue-type": "quorum" }));
+        let stage = Self { tenant, vhost, events };
+        kit.runtime.block_on(stage.preload())?;
+        Ok(stage)
+    }
+
+    /// Fills the queue; every message is confirmed.
+    async fn preload(&self) -> Result<()> {
+        let connection = Connection::connect(&self.vhost.url(), ConnectionProperties::default()).await?;
+        let channel = connection.create_channel().await?;
+        channel.confirm_select(ConfirmSelectOptions::default()).await?;
+        let mut awaited = std::collections::VecDeque::new();
+        for n in 0..self.events {
+            let mut headers = FieldTable::default();
+            headers.insert("event-type".into(), AMQPValue::LongString("order.paid".into()));
+            let properties = BasicProperties::default()
+                .with_delivery_mode(2)
+                .with_message_id(format!("m-{n}").into())
+                .with_headers(headers);
+            let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
+            awaited.push_back(
+                channel.basic_publish("".into(), QUEUE.into(), options, body(n).as_bytes(), properties).await?,
+            );
+            if awaited.len() >= AWAITED_MAX
+                && let Some(confirm) = awaited.pop_front()
+            {
+                confirm.await?;
+            }
+        }
+        for confirm in awaited {
+            confirm.await?;
+        }
+        Ok(connection.close(200, "OK".into()).await?)
+    }
+
+    /// Messages that wait in the queue.
+    pub(crate) fn waiting(&self, kit: &Kit) -> Result<u32> {
+        kit.runtime.block_on(async {
+            let connection = Connection::connect(&self.vhost.url(), ConnectionProperties::default()).await?;
+            let channel = connection.create_channel().await?;
+            let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+            let queue = channel.queue_declare(QUEUE.into(), options, FieldTable::default()).await?;
+            connection.close(200, "OK".into()).await?;
+            Ok(queue.message_count())
+        })
+    }
+
+    /// Starts Oncebox on its defaults.
+    pub(crate) fn oncebox(&self, kit: &Kit) -> (Site, Host) {
+        let site = Site::new(&config(&self.tenant.database.runtime_url(), &self.vhost.url()));
+        site.deploy(&kit.module, "shop/points");
+        let host = site.start();
+        (site, host)
+    }
+
+    /// What a contestant is told.
+    pub(crate) fn environment(&self) -> [(&'static str, String); 4] {
+        [
+            ("BENCH_AMQP_URL", self.vhost.url()),
+            ("BENCH_QUEUE", QUEUE.to_owned()),
+            ("BENCH_MYSQL_URL", self.tenant.database.runtime_url()),
+            ("BENCH_EVENTS", self.events.to_string()),
+        ]
+    }
+
+    /// A look at the tables and the server's counters.
+    pub(crate) fn session(&self) -> Session {
+        self.tenant.database.session()
+    }
+}
+
+fn config(database: &str, broker: &str) -> String {
+    format!(
+        r#"[host]
+data_dir = "data"
+listen = "127.0.0.1:0"
+log = "json"
+
+[tenants.shop]
+tables = ["points_account", "points_ledger"]
+store = {{ kind = "mysql", url = "{database}" }}
+connections.broker = {{ kind = "rabbitmq", url = "{broker}" }}
+destinations.kept = {{ kind = "table" }}
+
+[tenants.shop.sources.orders]
+kind = "rabbitmq"
+connection = "broker"
+queue = "{QUEUE}"
+envelope = {{ format = "raw", event_type = "{{header:event-type}}", id = "{{amqp:message-id}}" }}
+
+[tenants.shop.handlers.points]
+config = {{ points_per_yuan = "1" }}
+destinations = {{ points-awarded = "kept" }}
+
+[[tenants.shop.routes]]
+source = "orders"
+event_types = ["order.paid"]
+handlers = ["points"]
+"#
+    )
+}
