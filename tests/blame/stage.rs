@@ -121,10 +121,12 @@ pub(crate) fn is_blamed(tenant: &Tenant, killer: &str, deaths: usize) {
         Class::DeathAlone.number()
     );
     assert_eq!(session.lines(&attempts), vec![format!("{} death-alone", Class::DeathAlone.number()); deaths]);
-    let lives =
+    let lives = format!(
         "SELECT CAST(count(DISTINCT a.boot_id) AS SIGNED) FROM ob_attempt AS a JOIN ob_boot AS b USING (boot_id)
-                 JOIN ob_held AS h USING (held_id) WHERE b.ended_at IS NULL AND a.class = 18";
-    assert_eq!(session.number(lives), i64::try_from(deaths).unwrap(), "each of another life");
+         JOIN ob_held AS h USING (held_id) WHERE b.ended_at IS NULL AND a.class = {}",
+        Class::DeathAlone.number()
+    );
+    assert_eq!(session.number(&lives), i64::try_from(deaths).unwrap(), "each of another life");
     // Where two units have decided one message, the end is written behind its ack.
     let starts = || session.lines("SELECT concat(source, ' ', times) FROM ob_start").is_empty();
     eventually("no start is left without an end", PATIENCE, || starts().then_some(()));

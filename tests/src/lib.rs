@@ -8,6 +8,7 @@ pub mod fleet;
 pub mod host;
 pub mod page;
 pub mod patience;
+pub mod points;
 pub mod probe;
 pub mod proxy;
 pub mod publisher;

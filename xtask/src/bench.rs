@@ -19,13 +19,7 @@ const BINARIES: [&str; 6] =
 /// Brings the servers up, builds, and measures; servers that were not up before are ended again.
 pub(crate) fn compare(repo: &Repo, args: &[&str]) -> Result {
     target::ensure_wasm(repo)?;
-    let mut started = Vec::new();
-    let measured =
-        services::up(repo, &[Server::Mysql, Server::Rabbitmq], &mut started).and_then(|()| measure(repo, args));
-    if started.is_empty() {
-        return measured;
-    }
-    measured.and(services::down(repo, &started))
+    services::beside(repo, &[Server::Mysql, Server::Rabbitmq], || measure(repo, args))
 }
 
 fn measure(repo: &Repo, args: &[&str]) -> Result {

@@ -15,13 +15,7 @@ pub(crate) const USAGE: &str = include_str!("../../tests/src/bin/chaos/usage.txt
 pub(crate) fn chaos(repo: &Repo, args: &[&str]) -> Result {
     let Options { release, trial } = Options::parse(args)?;
     target::ensure_wasm(repo)?;
-    let mut started = Vec::new();
-    let tried = services::up(repo, &[Server::Mysql, Server::Rabbitmq], &mut started)
-        .and_then(|()| try_it(repo, release, &trial));
-    if started.is_empty() {
-        return tried;
-    }
-    tried.and(services::down(repo, &started))
+    services::beside(repo, &[Server::Mysql, Server::Rabbitmq], || try_it(repo, release, &trial))
 }
 
 fn try_it(repo: &Repo, release: bool, args: &[&str]) -> Result {

@@ -13,13 +13,7 @@ const MEASURER: &str = "neighbours";
 pub(crate) fn neighbours(repo: &Repo, args: &[&str]) -> Result {
     let Options { release, measurer } = Options::parse(args)?;
     target::ensure_wasm(repo)?;
-    let mut started = Vec::new();
-    let measured = services::up(repo, &[Server::Mysql, Server::Rabbitmq], &mut started)
-        .and_then(|()| measure(repo, release, &measurer));
-    if started.is_empty() {
-        return measured;
-    }
-    measured.and(services::down(repo, &started))
+    services::beside(repo, &[Server::Mysql, Server::Rabbitmq], || measure(repo, release, &measurer))
 }
 
 /// A host as it is released, where one was built so before or it is asked for; else one of this checkout's tests.
@@ -76,9 +70,9 @@ mod tests {
 
     #[test]
     fn numbers_go_to_the_measurer_and_what_is_none_is_refused() {
-        let options = Options::parse(&["--minutes", "0.5", "--release", "--rate", "90"]).unwrap();
+        let options = Options::parse(&["--minutes", "0.5", "--release", "--beside", "slow"]).unwrap();
         assert!(options.release);
-        assert_eq!(options.measurer, ["--minutes", "0.5", "--rate", "90"]);
+        assert_eq!(options.measurer, ["--minutes", "0.5", "--beside", "slow"]);
         for wrong in [["--minutes", "0"].as_slice(), &["--rate"], &["--minuets", "3"]] {
             assert!(matches!(Options::parse(wrong), Err(Failed::Usage(_))), "{wrong:?}");
         }

@@ -9,7 +9,12 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use oncebox::clock;
-use oncebox_tests::{database::Tables as _, patience::pass, services::Session};
+use oncebox_tests::{
+    database::Tables as _,
+    host::{Host, Site},
+    patience::pass,
+    services::Session,
+};
 
 use crate::{
     contestant::{Contestant, Role},
@@ -40,73 +45,91 @@ pub(crate) struct Cost {
     pub(crate) commits: f64,
     pub(crate) host_us: f64,
     pub(crate) database_us: f64,
-    pub(crate) peak_mib: f64,
+    pub(crate) peak_mib: u64,
 }
 
-/// A contestant's process.
+/// A contestant's process; killed when it is dropped, so that none that has failed is in the way of the next.
 enum Player {
-    Ours { _site: oncebox_tests::host::Site, host: oncebox_tests::host::Host },
-    Theirs(Child),
+    Ours(Host),
+    Theirs(Theirs),
+}
+
+struct Theirs(Child);
+
+impl Drop for Theirs {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 impl Player {
-    fn start(kit: &Kit, stage: &Stage, contestant: &Contestant) -> Result<Self> {
-        if contestant.role == Role::Ours {
-            let (site, host) = stage.oncebox(kit);
-            return Ok(Self::Ours { _site: site, host });
+    /// `site`: of Oncebox, which is deployed there already.
+    fn start(stage: &Stage, contestant: &Contestant, site: Option<&Site>) -> Result<Self> {
+        if let Some(site) = site {
+            return Ok(Self::Ours(site.start()));
         }
-        let (program, args) = contestant.command.split_first().context("no program")?;
-        let mut command = Command::new(program);
-        command.args(args).envs(stage.environment()).stdout(Stdio::piped());
-        command.env("BENCH_CONCURRENCY", contestant.concurrency.to_string());
-        command.env("BENCH_BATCH", contestant.batch.to_string());
-        Ok(Self::Theirs(command.spawn().with_context(|| format!("cannot start {}", program.display()))?))
+        Ok(Self::Theirs(Theirs::start(stage, contestant)?))
     }
 
     fn id(&self) -> u32 {
         match self {
-            Self::Ours { host, .. } => host.id(),
-            Self::Theirs(child) => child.id(),
+            Self::Ours(host) => host.id(),
+            Self::Theirs(Theirs(child)) => child.id(),
         }
     }
 
     fn has_ended(&mut self) -> Result<bool> {
         Ok(match self {
-            Self::Ours { host, .. } => host.has_ended(),
-            Self::Theirs(child) => child.try_wait()?.is_some(),
+            Self::Ours(host) => host.has_ended(),
+            Self::Theirs(Theirs(child)) => child.try_wait()?.is_some(),
         })
     }
 
     /// Ends it in good order.
     fn stop(self) -> Result<()> {
         match self {
-            Self::Ours { host, .. } => drop(host.stop()),
-            Self::Theirs(mut child) => {
-                Command::new("kill").arg(child.id().to_string()).status()?;
-                let status = child.wait()?;
-                // A JVM that is told to end says so with 143.
-                let ended = status.success() || status.code() == Some(143) || status.signal() == Some(15);
-                ensure!(ended, "it ended with {status}");
-            }
+            Self::Ours(host) => drop(host.stop()),
+            Self::Theirs(theirs) => theirs.stop()?,
         }
+        Ok(())
+    }
+}
+
+impl Theirs {
+    fn start(stage: &Stage, contestant: &Contestant) -> Result<Self> {
+        let (program, args) = contestant.command.split_first().context("no program")?;
+        let mut command = Command::new(program);
+        command.args(args).envs(stage.environment()).stdout(Stdio::piped());
+        command.env("BENCH_CONCURRENCY", contestant.concurrency.to_string());
+        command.env("BENCH_BATCH", contestant.batch.to_string());
+        Ok(Self(command.spawn().with_context(|| format!("cannot start {}", program.display()))?))
+    }
+
+    fn stop(mut self) -> Result<()> {
+        Command::new("kill").arg(self.0.id().to_string()).status()?;
+        let status = self.0.wait()?;
+        // A host that has not come to listen for it yet is ended by the signal itself.
+        ensure!(status.success() || status.signal() == Some(15), "it ended with {status}");
         Ok(())
     }
 }
 
 /// Lets a contestant drain so many events.
 pub(crate) fn drain(kit: &Kit, contestant: &Contestant, events: u32) -> Result<Drained> {
-    let stage = Stage::set(kit, if contestant.role == Role::FloorDatabase { 0 } else { events })?;
+    let stage = Stage::set(kit, events, contestant.role != Role::FloorDatabase)?;
     if contestant.role == Role::FloorBroker {
-        return broker_alone(kit, &stage, contestant);
+        return broker_alone(&stage, contestant);
     }
+    let site = (contestant.role == Role::Ours).then(|| stage.site(kit));
     let tables = Tables::of(contestant.role);
     let session = stage.session();
     let before = Counters::read(&session)?;
-    let mut player = Player::start(kit, &stage, contestant)?;
+    let mut player = Player::start(&stage, contestant, site.as_ref())?;
     let decided = until_decided(&session, &tables, &mut player, events);
+    decided?;
     let (host_us, peak) = (cpu_us(player.id()), peak_mib(player.id()));
     let used = Counters::read(&session)? - before;
-    decided?;
     player.stop()?;
     tables.check(&session, events)?;
     ensure!(stage.waiting(kit)? == 0, "messages are left in the queue");
@@ -119,7 +142,7 @@ pub(crate) fn drain(kit: &Kit, contestant: &Contestant, events: u32) -> Result<D
         commits: each(used.commits),
         host_us: each(host_us.context("its processor time cannot be read")?),
         database_us: each(used.database_us),
-        peak_mib: each(peak.context("its memory cannot be read")?) * f64::from(events),
+        peak_mib: peak.context("its memory cannot be read")?,
     };
     Ok(Drained { per_second: tables.per_second(&session, events)?, cost: Some(cost) })
 }
@@ -143,9 +166,9 @@ fn until_decided(session: &Session, tables: &Tables, player: &mut Player, events
 }
 
 /// It tells its rate itself: there is no table to read it from.
-fn broker_alone(kit: &Kit, stage: &Stage, contestant: &Contestant) -> Result<Drained> {
-    let Player::Theirs(mut child) = Player::start(kit, stage, contestant)? else { bail!("it is no program") };
-    let out = BufReader::new(child.stdout.take().context("no output")?);
+fn broker_alone(stage: &Stage, contestant: &Contestant) -> Result<Drained> {
+    let mut player = Theirs::start(stage, contestant)?;
+    let out = BufReader::new(player.0.stdout.take().context("no output")?);
     let mut rate = None;
     for line in out.lines() {
         if let Some(told) = line?.strip_prefix("rate ") {
@@ -153,7 +176,7 @@ fn broker_alone(kit: &Kit, stage: &Stage, contestant: &Contestant) -> Result<Dra
             break;
         }
     }
-    Player::Theirs(child).stop()?;
+    player.stop()?;
     Ok(Drained { per_second: rate.context("it has told no rate")?, cost: None })
 }
 

@@ -9,7 +9,10 @@ mod report;
 mod stage;
 mod statistics;
 
-use std::{collections::BTreeMap, process::ExitCode};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::ExitCode,
+};
 
 use anyhow::{Context as _, Result};
 
@@ -49,11 +52,16 @@ fn compare(options: &Options) -> Result<bool> {
     let mut contestants = contestant::all(options);
     let mut runs: BTreeMap<Role, Vec<Run>> = BTreeMap::new();
     for contestant in &mut contestants {
-        calibrate(&kit, contestant, options).with_context(|| contestant.name())?;
+        if let Err(error) = calibrate(&kit, contestant, options) {
+            println!("   {:<34} no figure: {error:#}", contestant.name());
+            runs.entry(contestant.role).or_default().push(Run::Failed(format!("{error:#}")));
+        }
     }
+    // They have no figure, and take no time from the others.
+    let untried: BTreeSet<Role> = runs.keys().copied().collect();
     for block in 0..options.blocks {
         println!("== block {} of {}", block + 1, options.blocks);
-        let mut turn: Vec<&Contestant> = contestants.iter().collect();
+        let mut turn: Vec<&Contestant> = contestants.iter().filter(|one| !untried.contains(&one.role)).collect();
         if block % 2 == 1 {
             turn.reverse();
         }

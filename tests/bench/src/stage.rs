@@ -1,6 +1,6 @@
 //! A database, a virtual host and a full queue for one drain; and the handler that Oncebox runs.
 
-use std::{collections::BTreeMap, fs, process::Command, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use lapin::{
@@ -13,8 +13,8 @@ use oncebox::{
     plugin::{Attempt, Context as RunContext, Engine, EngineLimits, Event, Outcome, RunLimits},
 };
 use oncebox_tests::{
-    host::{Host, Site, binary},
-    script::checkout,
+    host::Site,
+    points::{self, points_award},
     services::{Kind, Server, Session, Vhost},
     tenant_database::TenantDatabase,
 };
@@ -43,15 +43,8 @@ pub(crate) struct Kit {
 impl Kit {
     /// Builds the handler as its author builds it.
     pub(crate) fn build() -> Result<Self> {
-        let dir = tempfile()?;
-        let path = dir.join("points-award.wasm");
-        let mut build = Command::new(binary());
-        build.arg("build").arg(checkout().join("plugins/points-award")).arg("--out").arg(&path);
-        ensure!(build.status()?.success(), "plugins/points-award cannot be built");
-        let module = fs::read(&path)?;
-        fs::remove_dir_all(&dir)?;
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        Ok(Self { module, runtime })
+        Ok(Self { module: points_award(), runtime })
     }
 
     /// How long an attempt of the handler takes in a fresh instance, with nothing around it: the median of many,
@@ -59,9 +52,9 @@ impl Kit {
     pub(crate) fn handler_us(&self, options: &Options) -> Result<f64> {
         let tries = if options.quick { 2_000 } else { 20_000 };
         self.runtime.block_on(async {
-            let cache = tempfile()?;
+            let cache = tempfile::tempdir()?;
             let limits = EngineLimits { memory_bytes_max: 64 << 20, instances_max: 4, module_bytes_max: 16 << 20 };
-            let module = Engine::new(&limits)?.load(&self.module, &cache).await?;
+            let module = Engine::new(&limits)?.load(&self.module, cache.path()).await?;
             let mut took = Vec::with_capacity(tries);
             for n in 0..tries {
                 let attempt = attempt(n);
@@ -70,17 +63,9 @@ impl Kit {
                 took.push(began.elapsed().as_secs_f64() * 1e6);
                 ensure!(matches!(outcome, Outcome::Applied { .. }), "the handler does not apply: {outcome:?}");
             }
-            fs::remove_dir_all(&cache)?;
             crate::statistics::median(&took).context("nothing was run")
         })
     }
-}
-
-/// A fresh folder.
-fn tempfile() -> Result<std::path::PathBuf> {
-    let path = std::env::temp_dir().join(format!("oncebox-bench-{:016x}", rand::random::<u64>()));
-    fs::create_dir(&path)?;
-    Ok(path)
 }
 
 fn attempt(n: usize) -> Attempt {
@@ -132,8 +117,8 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// A database with the tables, and a queue with so many messages.
-    pub(crate) fn set(kit: &Kit, events: u32) -> Result<Self> {
+    /// A database with the tables, and a queue with so many messages, or none where nobody consumes them.
+    pub(crate) fn set(kit: &Kit, events: u32, is_consumed: bool) -> Result<Self> {
         let tenant = TenantDatabase::create(Kind::Mysql);
         let tables = PAGE.split("```sql\n").nth(1).and_then(|rest| rest.split_once("```")).context("no tables")?.0;
         for table in tables.split(';').map(str::trim).filter(|table| !table.is_empty()) {
@@ -145,7 +130,9 @@ impl Stage {
         let vhost = Vhost::create(&Server::rabbitmq());
         vhost.declare_queue(QUEUE, &json!({ "x-queue-type": "quorum" }));
         let stage = Self { tenant, vhost, events };
-        kit.runtime.block_on(stage.preload())?;
+        if is_consumed {
+            kit.runtime.block_on(stage.preload())?;
+        }
         Ok(stage)
     }
 
@@ -190,12 +177,12 @@ impl Stage {
         })
     }
 
-    /// Starts Oncebox on its defaults.
-    pub(crate) fn oncebox(&self, kit: &Kit) -> (Site, Host) {
-        let site = Site::new(&config(&self.tenant.database.runtime_url(), &self.vhost.url()));
+    /// A place for Oncebox on its defaults, with the handler deployed.
+    pub(crate) fn site(&self, kit: &Kit) -> Site {
+        let shop = points::shop(&self.tenant.database.runtime_url(), &self.vhost.url(), QUEUE);
+        let site = Site::new(&(shop + &points::awards("points") + &points::route("order.paid", "points")));
         site.deploy(&kit.module, "shop/points");
-        let host = site.start();
-        (site, host)
+        site
     }
 
     /// What a contestant is told.
@@ -212,35 +199,4 @@ impl Stage {
     pub(crate) fn session(&self) -> Session {
         self.tenant.database.session()
     }
-}
-
-fn config(database: &str, broker: &str) -> String {
-    format!(
-        r#"[host]
-data_dir = "data"
-listen = "127.0.0.1:0"
-log = "json"
-
-[tenants.shop]
-tables = ["points_account", "points_ledger"]
-store = {{ kind = "mysql", url = "{database}" }}
-connections.broker = {{ kind = "rabbitmq", url = "{broker}" }}
-destinations.kept = {{ kind = "table" }}
-
-[tenants.shop.sources.orders]
-kind = "rabbitmq"
-connection = "broker"
-queue = "{QUEUE}"
-envelope = {{ format = "raw", event_type = "{{header:event-type}}", id = "{{amqp:message-id}}" }}
-
-[tenants.shop.handlers.points]
-config = {{ points_per_yuan = "1" }}
-destinations = {{ points-awarded = "kept" }}
-
-[[tenants.shop.routes]]
-source = "orders"
-event_types = ["order.paid"]
-handlers = ["points"]
-"#
-    )
 }

@@ -172,7 +172,7 @@ impl Bench {
             store: store.clone(),
             handlers,
             lanes: vec![Arc::new(LaneQueue::default())],
-            claim_lane: None,
+            claim_lane: Some(Arc::new(LaneQueue::default())),
             slow_lanes: vec![Arc::new(LaneQueue::default())],
             lines: Arc::default(),
             in_hand: Arc::default(),

@@ -31,6 +31,22 @@ async fn claim_one(bench: &Bench) -> Delivery {
     claimed.remove(0)
 }
 
+#[tokio::test]
+async fn claims_have_a_lane_of_their_own_and_what_has_an_order_stays_in_the_lane_of_its_line() {
+    let bench = Bench::new().await;
+    park(&bench, &["a", "b"]).await;
+    let [own, mut ordered] = <[Delivery; 2]>::try_from(bench.claim(&bench.plain, LEASE).await).ok().unwrap();
+    ordered.identity.as_mut().unwrap().ordering_key = Some("line".into());
+    let tenant = &bench.lane.tenant;
+    let waiting = || (tenant.lanes[0].len(), tenant.claim_lane.as_ref().unwrap().len(), tenant.slow_lanes[0].len());
+    tenant.spread(own);
+    assert_eq!(waiting(), (0, 1, 0));
+    tenant.spread(ordered);
+    tenant.spread(deliver(&bench.plain, "c", 1));
+    assert_eq!(waiting(), (2, 1, 0));
+    assert_eq!(tenant.all_lanes().count(), 3, "each has a number, and a place in the metrics");
+}
+
 on_every_store!(a_parked_event_is_applied_by_its_second_attempt_and_its_row_resolved);
 async fn a_parked_event_is_applied_by_its_second_attempt_and_its_row_resolved() {
     let bench = Bench::new().await;

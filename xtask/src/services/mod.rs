@@ -51,6 +51,13 @@ pub(crate) fn services(repo: &Repo, args: &[&str]) -> Result {
     }
 }
 
+/// Does something while servers are up; those that were not up before are ended again.
+pub(crate) fn beside(repo: &Repo, servers: &[Server], work: impl FnOnce() -> Result) -> Result {
+    let mut started = Vec::new();
+    let worked = up(repo, servers, &mut started).and_then(|()| work());
+    if started.is_empty() { worked } else { worked.and(down(repo, &started)) }
+}
+
 /// Brings servers up; those that were not up before are added to `started`, also where a later one fails.
 pub(crate) fn up(repo: &Repo, servers: &[Server], started: &mut Vec<Server>) -> Result {
     up::up(repo, &Folder::find()?, servers, started)

@@ -2,15 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "what measures may stop where something is wrong")]
 
-use std::{collections::BTreeMap, fs, path::Path, process::Command, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use oncebox::{
     clock,
     plugin::{Attempt, Context, Engine, EngineLimits, Event, RunLimits},
 };
 use oncebox_tests::{
-    host::binary,
-    script::checkout,
+    points::points_award,
     wat::{source, wat_component},
 };
 
@@ -26,17 +25,8 @@ impl Modules {
         let dir = tempfile::tempdir().unwrap();
         let turns = turns_for_a_slow_run(dir.path(), slow_ms);
         let failing = wat_component(&source("hostile/panic"), &manifest("failing", "order.failing"));
-        Self([good(dir.path()), spinning(turns), failing])
+        Self([points_award(), spinning(turns), failing])
     }
-}
-
-/// The example `points-award`, built as its author builds it.
-fn good(dir: &Path) -> Vec<u8> {
-    let path = dir.join("good.wasm");
-    let mut build = Command::new(binary());
-    build.arg("build").arg(checkout().join("plugins/points-award")).arg("--out").arg(&path);
-    assert!(build.status().unwrap().success(), "plugins/points-award cannot be built");
-    fs::read(path).unwrap()
 }
 
 fn manifest(name: &str, event_type: &str) -> String {

@@ -8,6 +8,7 @@ use oncebox::clock;
 use oncebox_tests::{
     host::{Host, Site},
     patience::pass,
+    points,
     services::{Kind as ServerKind, Server, Vhost},
     tenant_database::TenantDatabase,
 };
@@ -90,40 +91,9 @@ impl Stage {
 }
 
 fn config(database: &str, broker: &str) -> String {
-    let mut text = format!(
-        r#"[host]
-data_dir = "data"
-listen = "127.0.0.1:0"
-log = "json"
-
-[tenants.shop]
-tables = ["points_account", "points_ledger"]
-store = {{ kind = "mysql", url = "{database}" }}
-connections.broker = {{ kind = "rabbitmq", url = "{broker}" }}
-destinations.kept = {{ kind = "table" }}
-
-[tenants.shop.sources.orders]
-kind = "rabbitmq"
-connection = "broker"
-queue = "{QUEUE}"
-envelope = {{ format = "raw", event_type = "{{header:event-type}}", id = "{{amqp:message-id}}" }}
-
-[tenants.shop.handlers.good]
-config = {{ points_per_yuan = "1" }}
-destinations = {{ points-awarded = "kept" }}
-
-[tenants.shop.handlers.slow]
-limits = {{ run_time_ms_max = 30_000 }}
-
-[tenants.shop.handlers.failing]
-"#
-    );
-    for kind in KINDS {
-        text += &format!(
-            "\n[[tenants.shop.routes]]\nsource = \"orders\"\nevent_types = [\"{}\"]\nhandlers = [\"{}\"]\n",
-            kind.event_type(),
-            kind.handler()
-        );
-    }
+    let mut text = points::shop(database, broker, QUEUE) + &points::awards(Kind::Good.handler());
+    text +=
+        "\n[tenants.shop.handlers.slow]\nlimits = { run_time_ms_max = 30_000 }\n\n[tenants.shop.handlers.failing]\n";
+    text.extend(KINDS.map(|kind| points::route(kind.event_type(), kind.handler())));
     text
 }
