@@ -102,13 +102,13 @@ fn messages_that_are_neither_at_the_broker_nor_in_the_tables_are_reported() {
     let keys = || feed.lines_keys[..4].iter().flatten().map(String::as_str);
     tenant.vhost.wait_for(QUEUE, Counts { ready: 4, unacked: 0 });
     assert_eq!(sent.undecided(&session, keys()), 4);
-    assert_eq!(live::ack_after_commit(sent.undecided(&session, keys()), tenant.vhost.counts(QUEUE)), None);
+    assert_eq!(live::ack_after_commit(sent.undecided(&session, keys()), tenant.vhost.held(QUEUE)), None);
     // Gone without a verdict, as if acked before the COMMIT.
     tenant.vhost.purge_queue(QUEUE);
     tenant.vhost.wait_for(QUEUE, Counts::EMPTY);
     is_found(
         Invariant::AckAfterCommit,
-        live::ack_after_commit(sent.undecided(&session, keys()), tenant.vhost.counts(QUEUE)),
+        live::ack_after_commit(sent.undecided(&session, keys()), tenant.vhost.held(QUEUE)),
     );
     tenant.publisher().publish(&feed.lines[..4]);
     let host = fleet.start("a").ready();

@@ -17,8 +17,7 @@ const TRANSACTION_MAX_S: u32 = 5;
 /// While hosts are at work: of messages that were confirmed before the queue was counted, `undecided` were not in the
 /// tables after that. So they were all at the broker in between.
 #[must_use]
-pub fn ack_after_commit(undecided: usize, queue: Counts) -> Option<Broken> {
-    let at_broker = queue.ready + queue.unacked;
+pub fn ack_after_commit(undecided: usize, at_broker: u64) -> Option<Broken> {
     let is_broken = u64::try_from(undecided).is_ok_and(|undecided| undecided > at_broker);
     let row = format!("{undecided} confirmed messages are not in the tables, {at_broker} are at the broker");
     let rows = if is_broken { vec![row] } else { Vec::new() };

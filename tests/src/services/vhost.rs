@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{Api, Server, User, api::encoded, fresh_name, process};
@@ -145,23 +147,38 @@ impl Vhost {
         assert_eq!(answer["routed"], true, "no queue `{queue}` took the message");
     }
 
-    /// How many messages a queue holds, asked of the queue itself (half a second). On a server of an environment
-    /// variable it is the API's number, which may be seconds old.
+    /// How many messages a queue holds (half a second). A quorum queue's numbers are those of its last tick, and the two of
+    /// them may be of two ticks: [`Vhost::TELLS_AFTER`]. On a server of an environment variable they are the API's.
     ///
     /// # Panics
     /// The server does not answer, or there is no such queue.
     #[must_use]
     pub fn counts(&self, queue: &str) -> Counts {
+        counts_in(&self.listed(queue, &["messages_ready", "messages_unacknowledged"]))
+    }
+
+    /// How many messages a queue holds, ready or not, at one time within [`Vhost::TELLS_AFTER`] before the answer.
+    ///
+    /// # Panics
+    /// As [`Vhost::counts`].
+    #[must_use]
+    pub fn held(&self, queue: &str) -> u64 {
+        self.listed(queue, &["messages"])["messages"].as_u64().unwrap_or(0)
+    }
+
+    /// The age of what a quorum queue says of itself, at most: it counts at a tick, every 5 s
+    /// (`rabbit_quorum_queue.erl`, `TICK_INTERVAL`).
+    pub const TELLS_AFTER: Duration = Duration::from_secs(6);
+
+    fn listed(&self, queue: &str, columns: &[&str]) -> Value {
         if self.server.ctl.is_empty() {
-            let known = self.queue(queue).unwrap_or_else(|| panic!("there is no queue `{queue}`"));
-            return counts_in(&known);
+            return self.queue(queue).unwrap_or_else(|| panic!("there is no queue `{queue}`"));
         }
-        let columns = ["name", "messages_ready", "messages_unacknowledged"];
         let list = ["--quiet", "--formatter", "json", "list_queues", "--vhost", &self.name];
-        let text = self.ctl(&[&list[..], &columns].concat());
+        let text = self.ctl(&[&list[..], &["name"], columns].concat());
         let rows: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
         let row = rows.as_array().into_iter().flatten().find(|row| row["name"] == queue);
-        counts_in(row.unwrap_or_else(|| panic!("there is no queue `{queue}`: {text}")))
+        row.unwrap_or_else(|| panic!("there is no queue `{queue}`: {text}")).clone()
     }
 
     /// Waits until a queue holds so many.

@@ -26,12 +26,13 @@ const CONNECTIONS_MAX: usize = 2;
 /// A host may grow by this over its first look.
 const GROWTH: Footprint = Footprint { resident_mb: 300, open_files: 60 };
 
-/// Heals, drains and checks; the sentence for a run in which nothing is broken.
+/// Heals, drains and checks, and adds what it finds to what was found on the way; the sentence for a run in which nothing is broken.
 pub(crate) fn end(
     stage: &mut Stage,
     traffic: &[Traffic],
     played: Duration,
     again: usize,
+    mut violations: Violations,
 ) -> Result<String, Violations> {
     let began = clock::monotonic();
     println!("{:>7.1} s  everything heals", played.as_secs_f64());
@@ -44,7 +45,6 @@ pub(crate) fn end(
     stage.sample();
     println!("== drained {:.0} s later; checking", began.elapsed().as_secs_f64());
     let metrics = stage.metrics();
-    let mut violations = Violations::new();
     for (tenant, own) in fleet.tenants.iter().zip(traffic) {
         let others = fleet.tenants.iter().zip(traffic).filter(|(other, _)| other.name != tenant.name);
         let others: Vec<&Traffic> = others.map(|(_, traffic)| traffic).collect();

@@ -19,6 +19,7 @@ use oncebox::clock;
 use oncebox_tests::{
     checker::{Broken, live, sent::Sent},
     fleet::{QUEUE, Tenant},
+    services::Vhost,
 };
 
 use options::{Asked, Options};
@@ -92,10 +93,8 @@ fn run(stage: &mut Stage, options: &Options) -> Result<String, Violations> {
         let joined = publishing.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
         (broken, joined.sum())
     });
-    if !broken.is_empty() {
-        return Err(broken);
-    }
-    end::end(stage, &traffic, pace.elapsed(), again)
+    // What is broken on the way is looked at in the end, too: whether it is lost for good.
+    end::end(stage, &traffic, pace.elapsed(), again, broken)
 }
 
 /// Does everything when it is due, and looks around in between.
@@ -103,34 +102,45 @@ fn play(stage: &mut Stage, traffic: &[Traffic], steps: Vec<(Duration, Fault)>, p
     let mut broken = Violations::new();
     let mut quiet_since = Duration::ZERO;
     let mut looked = Duration::ZERO;
+    let mut noted: Option<Noted<'_>> = None;
     for (number, (at, fault)) in steps.into_iter().enumerate() {
         while pace.now() < at {
             pace.until(at.min(pace.now() + LOOK));
             stage.sample();
         }
         let now = pace.elapsed();
-        if now > quiet_since + AFTER_BROKER && now > looked + BETWEEN_QUEUES {
+        if let Some(noted) = noted.take_if(|noted| now > noted.at + Vhost::TELLS_AFTER) {
+            broken.extend(at_broker_or_decided(stage, traffic, &noted));
+        } else if noted.is_none() && now > quiet_since + AFTER_BROKER && now > looked + BETWEEN_QUEUES {
             looked = now;
-            broken.extend(at_broker_or_decided(stage, traffic, number % traffic.len()));
+            let tenant = number % traffic.len();
+            noted = Some(Noted { at: now, tenant, confirmed: traffic[tenant].confirmed() });
         }
         println!("{:>7.1} s  {fault}", pace.elapsed().as_secs_f64());
         stage.apply(fault);
         pace.took(pace.elapsed().saturating_sub(now));
         if matches!(fault, Fault::KillBroker | Fault::RestartBroker | Fault::KillDatabase) {
             quiet_since = pace.elapsed();
+            noted = None;
         }
     }
     broken
 }
 
-/// Whatever is confirmed is at the broker or in the tables: of one tenant, now.
-fn at_broker_or_decided(stage: &Stage, traffic: &[Traffic], number: usize) -> Option<(&'static str, Broken)> {
-    let (tenant, traffic) = (&stage.fleet.tenants[number], &traffic[number]);
-    let confirmed = traffic.confirmed();
+/// Keys of a tenant's messages that were confirmed at a time.
+struct Noted<'t> {
+    at: Duration,
+    tenant: usize,
+    confirmed: Vec<&'t str>,
+}
+
+/// Whatever was confirmed before the queue has counted is there or in the tables.
+fn at_broker_or_decided(stage: &Stage, traffic: &[Traffic], noted: &Noted<'_>) -> Option<(&'static str, Broken)> {
+    let (tenant, traffic) = (&stage.fleet.tenants[noted.tenant], &traffic[noted.tenant]);
     // In this order: what is acked after the count was decided before it.
-    let queue = tenant.vhost.counts(QUEUE);
-    let undecided = Sent::of("a", &traffic.feed).undecided(&tenant.session(), confirmed);
-    live::ack_after_commit(undecided, queue).map(|broken| (tenant.name, broken))
+    let at_broker = tenant.vhost.held(QUEUE);
+    let undecided = Sent::of("a", &traffic.feed).undecided(&tenant.session(), noted.confirmed.iter().copied());
+    live::ack_after_commit(undecided, at_broker).map(|broken| (tenant.name, broken))
 }
 
 fn traffic(options: &Options, number: u64, tenant: &str) -> Traffic {
