@@ -222,6 +222,10 @@ cases! {
     MySql server_types what_a_column_does_not_take_is_a_data_failure;
     MySql server_types a_column_that_is_gone_blocks_a_statement_that_was_prepared;
     MySql server_types an_event_does_not_see_the_number_that_an_earlier_one_was_given;
+    MySql folded the_catalogue_tells_primary_and_unique_keys;
+    MySql folded an_update_of_many_rows_changes_each_of_them_and_locks_no_other;
+    MySql folded an_update_of_many_rows_tells_that_one_is_missing_or_breaks_a_rule;
+    MySql folded a_value_from_a_table_of_them_is_stored_as_it_would_be_alone;
     Common fleet a_boot_lives_until_it_drains_ends_or_is_not_seen;
     Common fleet a_beat_makes_a_row_that_is_gone_anew;
     Common fleet a_blocked_handler_is_told_with_its_first_reason_until_it_is_free;

@@ -92,7 +92,7 @@ fn statement(sql: &str, table: &str) -> ReadyStatement {
         rows: RowExpectation::Between { min: 1, max: 1 },
         mismatch: Reaction::Retry,
         errors: BTreeMap::new(),
-        fold: fold::Facts { touches: Some([table.to_owned()].into()), group: None, rows: fold::RowsOfAll::OneEach },
+        fold: fold::Facts { touches: Some([table.to_owned()].into()), form: None, rows: fold::RowsOfAll::OneEach },
     }
 }
 

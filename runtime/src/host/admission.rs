@@ -371,15 +371,16 @@ fn statements(
     let statements = manifest.statements.iter().map(|(name, statement)| {
         let sql = text(dialect, &statement.sql, statement.sqlite.as_deref());
         let rows: RowExpectation = statement.rows;
+        let params: Vec<_> = statement.params.iter().map(|param| param.kind).collect();
         let purpose = Purpose::Statement { rows };
-        let accepted = gate(&format!("[statements.{name}]"), sql, statement.params.len(), purpose);
+        let accepted = gate(&format!("[statements.{name}]"), sql, params.len(), purpose);
         let ready = ReadyStatement {
             sql: sql.into(),
             last_insert_id: accepted.as_ref().is_some_and(|accepted| accepted.last_insert_id),
             rows,
             mismatch: statement.mismatch.clone(),
             errors: statement.errors.clone(),
-            fold: accepted.map(|accepted| fold::facts(&accepted, rows, catalogue)).unwrap_or_default(),
+            fold: accepted.map(|accepted| fold::facts(&accepted, rows, &params, catalogue)).unwrap_or_default(),
         };
         (name.clone(), ready)
     });

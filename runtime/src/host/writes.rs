@@ -3,7 +3,7 @@
 use oncebox_core::{
     config,
     failure::{Class, Failure},
-    fold::{self, Step},
+    fold::{self, Form, Step},
     manifest::{Reaction, RowExpectation},
     value::Value,
 };
@@ -38,7 +38,8 @@ pub(super) async fn write_folded(
     events: &[(&Delivery, &Outcome)],
     hops_max: u8,
 ) -> Result<Option<bool>, StoreError> {
-    let mut writes: Vec<(&ReadyStatement, &str, DeploymentId, &StagedWrite)> = Vec::new();
+    let mut writes: Vec<(&ReadyStatement, &str, &StagedWrite)> = Vec::new();
+    let mut planned: Vec<fold::Write<'_, (DeploymentId, &str)>> = Vec::new();
     for (delivery, outcome) in events {
         let (Outcome::Applied { writes: staged, events, .. }, Target::Handler(_, deployed)) =
             (outcome, &delivery.target)
@@ -50,20 +51,20 @@ pub(super) async fn write_folded(
         }
         for write in staged {
             let Some((name, ready)) = deployed.statements.get_key_value(&write.statement) else { return Ok(None) };
-            writes.push((ready, name, deployed.id, write));
+            writes.push((ready, name, write));
+            // A batch may hold runs of two versions of a handler: a statement of one name is another one in each.
+            planned.push(fold::Write { statement: (deployed.id, name), facts: &ready.fold, params: &write.params });
         }
         if events.iter().any(|event| hops(delivery, deployed, event, hops_max).is_err()) {
             return Ok(None);
         }
     }
-    // A batch may hold runs of two versions of a handler: a statement of one name is another one in each.
-    let statements: Vec<_> = writes.iter().map(|(ready, name, of, _)| ((*of, *name), &ready.fold)).collect();
-    let Some(steps) = fold::plan(&statements) else { return Ok(None) };
+    let Some(steps) = fold::plan(&planned) else { return Ok(None) };
     let of = steps.len();
     for (done, step) in (1..).zip(steps) {
         let stands = match step {
             Step::One(at) => {
-                let (ready, name, _, write) = writes[at];
+                let (ready, name, write) = writes[at];
                 match statement(unit, ready, name, write).await {
                     Ok(()) => true,
                     Err(Fault::Store(error)) => return Err(error),
@@ -72,7 +73,7 @@ pub(super) async fn write_folded(
             }
             Step::Folded(all) => {
                 let (ready, name, ..) = writes[all[0]];
-                let rows: Vec<&[Value]> = all.iter().map(|&at| writes[at].3.params.as_slice()).collect();
+                let rows: Vec<&[Value]> = all.iter().map(|&at| writes[at].2.params.as_slice()).collect();
                 folded(unit, ready, name, &rows).await?
             }
         };
@@ -90,8 +91,12 @@ async fn folded(
     name: &str,
     rows: &[&[Value]],
 ) -> Result<bool, StoreError> {
-    let Some(group) = &ready.fold.group else { return Ok(false) };
-    match unit.staged_insert_many(&ready.sql, group.clone(), rows).await {
+    let matched = match &ready.fold.form {
+        None => return Ok(false),
+        Some(Form::Insert(group)) => unit.staged_insert_many(&ready.sql, group.clone(), rows).await,
+        Some(Form::Update(form)) => unit.staged_update_many(&ready.sql, form, rows).await,
+    };
+    match matched {
         Ok(matched) => Ok(ready.fold.rows.met(rows.len() as u64, matched)),
         Err(error) => match refused(name, ready, &error) {
             Fault::Store(error) => Err(error),

@@ -21,6 +21,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use oncebox_core::{
     blame::{Life, Start},
+    fold::UpdateForm,
     ids::{BootId, BusinessKey, LeaseToken, MessageHash, ModuleDigest},
     life::{HeldState, Verdict},
     message::Message,
@@ -281,6 +282,15 @@ pub trait UnitOfWork: Send {
         &mut self,
         sql: &Arc<str>,
         group: Range<usize>,
+        rows: &[&[Value]],
+    ) -> Result<u64, StatementError>;
+
+    /// Runs a staged UPDATE for many events as one, each of which concerns another row; the answer is the number of rows
+    /// that all together matched. An error says nothing of which rows stand: the caller rolls back.
+    async fn staged_update_many(
+        &mut self,
+        sql: &Arc<str>,
+        form: &UpdateForm,
         rows: &[&[Value]],
     ) -> Result<u64, StatementError>;
 

@@ -4,6 +4,7 @@ pub(crate) mod books;
 pub(crate) mod catalogue;
 pub(crate) mod embedded;
 pub(crate) mod fleet;
+pub(crate) mod folded;
 pub(crate) mod held;
 pub(crate) mod inbox;
 pub(crate) mod lifecycle;

@@ -551,7 +551,7 @@ pub(crate) async fn next_version(target: &Target, statement: &str, sql: &str, gr
     next.id = DeploymentId(current.id.0 + 1);
     let ready = next.statements.get_mut(statement).unwrap();
     ready.sql = sql.into();
-    ready.fold.group = sql.find(group).map(|at| at..at + group.len());
+    ready.fold.form = sql.find(group).map(|at| fold::Form::Insert(at..at + group.len()));
     Target::Handler(handler.clone(), Arc::new(next))
 }
 
@@ -616,11 +616,20 @@ fn statements() -> BTreeMap<String, ReadyStatement> {
     ])
 }
 
-/// What the gate would tell of a statement: the INSERTs with one row may be folded.
+/// What the gate would tell of a statement: the INSERTs with one row, and the UPDATEs of one, may be folded.
 fn facts(sql: &str) -> fold::Facts {
     let table = sql.split_whitespace().nth(if sql.starts_with("INSERT") { 2 } else { 1 }).unwrap();
-    let group = sql.find("(?)").map(|at| at..at + 3);
-    fold::Facts { touches: Some([table.to_owned()].into()), group, rows: fold::RowsOfAll::OneEach }
+    let update = |mark| fold::UpdateForm {
+        behind_verb: "UPDATE".len(),
+        set: sql.find("SET").unwrap(),
+        marks: vec![(mark, fold::Column::Signed)],
+        keys: vec![0],
+    };
+    let form = match sql.find("(?)") {
+        Some(at) => Some(fold::Form::Insert(at..at + 3)),
+        None => sql.find('?').map(|mark| fold::Form::Update(update(mark))),
+    };
+    fold::Facts { touches: Some([table.to_owned()].into()), form, rows: fold::RowsOfAll::OneEach }
 }
 
 /// One engine and one module for all tests.

@@ -9,6 +9,7 @@ use oncebox::store::{
 };
 use oncebox_core::{
     blame::Start,
+    fold::UpdateForm,
     ids::{BootId, LeaseToken},
     life::Verdict,
     value::Value,
@@ -110,6 +111,7 @@ passed_on! {
     last_insert_id_reset() -> Result<(), StoreError>;
     staged_write(sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError>;
     staged_insert_many(sql: &Arc<str>, group: Range<usize>, rows: &[&[Value]]) -> Result<u64, StatementError>;
+    staged_update_many(sql: &Arc<str>, form: &UpdateForm, rows: &[&[Value]]) -> Result<u64, StatementError>;
     query(sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError>;
     outbox_insert(rows: &[OutboxRow]) -> Result<(), StoreError>;
     local_insert(rows: &[NewLocal]) -> Result<(), StoreError>;

@@ -1,7 +1,7 @@
 //! The same INSERT of many events is one statement, and nobody can tell by what comes of it.
 
 use oncebox::host::{Fate, Item, Target};
-use oncebox_core::{failure::Class, fold};
+use oncebox_core::{failure::Class, fold, value::Value};
 
 use crate::{
     bench::{Bench, applied, breaks, deliver, effect, failed, next_version, over, text, write},
@@ -44,6 +44,32 @@ async fn a_statement_of_its_own_stands_between_folded_ones() {
     assert_eq!(bench.texts("SELECT points FROM points").await, ["2"]);
 }
 
+on_every_store!(updates_of_many_rows_are_one_statement_and_those_of_one_row_follow_each_other);
+async fn updates_of_many_rows_are_one_statement_and_those_of_one_row_follow_each_other() {
+    let bench = Bench::new().await;
+    bench.run("INSERT INTO points (user_id, points) VALUES (2, 0), (3, 0)").await;
+    let award = |key: &str, user| award_to(&bench, key, user);
+    let (fates, lane) = unit(&bench, &[award("a", 3), award("b", 1), award("c", 3), award("d", 2)]).await;
+    assert_eq!(fates, fates![Applied Applied Applied Applied]);
+    assert_eq!((lane.count("staged_update_many"), lane.count("staged_write")), (1, 1));
+    assert_eq!(bench.texts("SELECT points FROM points ORDER BY user_id").await, ["1", "1", "2"]);
+}
+
+on_every_store!(an_update_that_finds_no_row_is_the_only_one_at_fault);
+async fn an_update_that_finds_no_row_is_the_only_one_at_fault() {
+    let bench = Bench::new().await;
+    bench.run("INSERT INTO points (user_id, points) VALUES (2, 0)").await;
+    let batch = [award_to(&bench, "a", 1), award_to(&bench, "b", 7), award_to(&bench, "c", 2)];
+    let (fates, lane) = unit(&bench, &batch).await;
+    assert_eq!(fates, fates![Applied Dead Applied]);
+    assert_eq!(lane.count("staged_update_many"), 1);
+    assert_eq!(bench.texts("SELECT points FROM points ORDER BY user_id").await, ["1", "1"]);
+}
+
+fn award_to(bench: &Bench, key: &str, user: i64) -> Item {
+    over(deliver(&bench.plain, key, 1), applied(&[write("award-or-reject", &[Value::Signed(user)])]))
+}
+
 on_every_store!(runs_of_two_versions_in_one_batch_are_each_written_by_their_own_statement);
 async fn runs_of_two_versions_in_one_batch_are_each_written_by_their_own_statement() {
     let bench = Bench::new().await;
@@ -75,7 +101,7 @@ async fn when_one_of_them_fails_the_others_are_judged_one_by_one() {
 
 #[tokio::test]
 async fn folded_or_not_the_same_comes_of_it() {
-    let kinds = 6_usize;
+    let kinds = 7_usize;
     for seed in 0..40_usize {
         let mut outcomes = Vec::new();
         for folds in [true, false] {
@@ -91,6 +117,7 @@ async fn folded_or_not_the_same_comes_of_it() {
                         2 => effect(deliver(&bench.plain, &key, 1)),
                         3 => breaks(deliver(&bench.plain, &key, 1)),
                         4 => over(deliver(&bench.plain, &key, 1), failed(Class::GuestRetry, "later")),
+                        5 => award_to(&bench, &key, at as i64 % 3),
                         _ => over(
                             deliver(&bench.plain, &key, 1),
                             applied(&[write("award-or-obsolete", &[text("2")]), write("effect", &[text(&key)])]),
@@ -100,6 +127,8 @@ async fn folded_or_not_the_same_comes_of_it() {
                 .collect();
             let fates = bench.verdicts(&batch).await;
             outcomes.push((fates, bench.effects().await, bench.texts("SELECT code FROM once ORDER BY code").await));
+            let points = bench.texts("SELECT points FROM points ORDER BY user_id").await;
+            outcomes.last_mut().unwrap().1.extend(points);
         }
         assert_eq!(outcomes[0], outcomes[1], "seed {seed}");
     }

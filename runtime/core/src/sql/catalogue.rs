@@ -1,6 +1,6 @@
 //! What the host read of a tenant's database, as values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The tables of one database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,19 @@ pub struct TableFacts {
     pub triggers: Vec<String>,
     /// Foreign keys of other tables, or its own, that refer to it.
     pub referenced_by: Vec<ForeignKey>,
+    /// The columns of its primary key, in order; empty if it has none, or if they are not known.
+    pub primary_key: Vec<KeyColumn>,
+    /// The columns of all its unique keys, in small letters.
+    pub unique: BTreeSet<String>,
+}
+
+/// A column of a primary key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyColumn {
+    /// Its name, in small letters.
+    pub name: String,
+    /// Whether it holds whole numbers of up to 64 bits, so that no two values are equal to one another.
+    pub is_integer: bool,
 }
 
 /// What a table is.

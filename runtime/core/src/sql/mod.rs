@@ -19,6 +19,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod text;
+mod update;
 mod walk;
 mod words;
 mod write;
@@ -27,9 +28,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-pub use catalogue::{Catalogue, ForeignKey, ReferentialAction, TableFacts, TableKind};
+pub use catalogue::{Catalogue, ForeignKey, KeyColumn, ReferentialAction, TableFacts, TableKind};
 pub use functions::{UNITS, cast_types, names as function_names};
 pub use refusal::{At, Refusal, Rule};
+pub use update::UpdateShape;
 
 use crate::manifest::{Access, RowExpectation};
 
@@ -129,6 +131,8 @@ pub struct Accepted {
     pub placeholders: Vec<usize>,
     /// Byte range of the group `(…)` behind VALUES, if an INSERT has one row; what folding repeats.
     pub values_group: Option<Range<usize>>,
+    /// The shape of an UPDATE that can be folded.
+    pub update: Option<UpdateShape>,
 }
 
 /// Judges the text by itself and against its manifest, without a database.

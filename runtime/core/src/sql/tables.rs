@@ -82,7 +82,9 @@ struct Judge<'a> {
 impl Judge<'_> {
     /// A base table of InnoDB, without a trigger that the operator does not name.
     fn table(&self, table: &str, at: Option<At>) -> Result<(), Refusal> {
-        let Some(TableFacts { kind, engine, triggers, referenced_by: _ }) = self.catalogue.tables.get(table) else {
+        let Some(TableFacts { kind, engine, triggers, referenced_by: _, primary_key: _, unique: _ }) =
+            self.catalogue.tables.get(table)
+        else {
             return Err(Refusal::new(Rule::TableUnknown, at, format!("the table {table} does not exist")));
         };
         let kind = match kind {

@@ -9,7 +9,7 @@ use super::lexer::{self, Kind, Token};
 use super::refusal::{Refusal, Rule};
 use super::walk::{Named, Walk, construct};
 use super::write::InsertShape;
-use super::{Accepted, Declared, Dialect, Purpose, Verb, parse, words};
+use super::{Accepted, Declared, Dialect, Purpose, UpdateShape, Verb, parse, update, words};
 use crate::manifest::{Access, RowExpectation};
 
 /// An accepted text with every table that it names and where.
@@ -42,6 +42,7 @@ pub(super) fn read(sql: &str, dialect: Dialect, declared: &Declared<'_>) -> Resu
         locking: shape.locking,
         placeholders: tokens.iter().filter(|token| token.kind == Kind::Placeholder).map(|token| token.start).collect(),
         values_group: if shape.rows == 1 { values_group(&tokens) } else { None },
+        update: shape.update,
     };
     Ok(Text { accepted, named })
 }
@@ -104,6 +105,7 @@ struct Shape {
     upsert: bool,
     rows: usize,
     locking: bool,
+    update: Option<UpdateShape>,
 }
 
 fn walk_statement(walk: &mut Walk<'_>, statement: &Statement) -> Result<Shape, Refusal> {
@@ -111,9 +113,12 @@ fn walk_statement(walk: &mut Walk<'_>, statement: &Statement) -> Result<Shape, R
     match statement {
         Statement::Insert(insert) => {
             let InsertShape { upsert, rows } = walk.insert(insert)?;
-            Ok(Shape { upsert, rows, locking: false })
+            Ok(Shape { upsert, rows, ..Shape::default() })
         }
-        Statement::Update(update) => walk.update(update).map(|()| Shape::default()),
+        Statement::Update(update) => {
+            walk.update(update)?;
+            Ok(Shape { update: update::shape(update, walk.tokens), ..Shape::default() })
+        }
         Statement::Delete(delete) => walk.delete(delete).map(|()| Shape::default()),
         Statement::Query(query) => walk.top_query(query).map(|locking| Shape { locking, ..Shape::default() }),
         other => Err(construct(other)),

@@ -2,13 +2,13 @@
 //! opinion of a text.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
 use oncebox_core::{
     failure::Class,
-    sql::{Catalogue, ForeignKey, ReferentialAction, TableFacts, TableKind},
+    sql::{Catalogue, ForeignKey, KeyColumn, ReferentialAction, TableFacts, TableKind},
 };
 use sqlx::{AssertSqlSafe, mysql::MySqlRow};
 
@@ -99,7 +99,14 @@ pub(super) async fn catalogue(session: &mut Session) -> Result<Catalogue, StoreE
             }
             "table" => {
                 let (kind, engine) = (kind(&row.text(2)?), row.text_or_null(3)?);
-                let facts = TableFacts { kind, engine, triggers: Vec::new(), referenced_by: Vec::new() };
+                let facts = TableFacts {
+                    kind,
+                    engine,
+                    triggers: Vec::new(),
+                    referenced_by: Vec::new(),
+                    primary_key: Vec::new(),
+                    unique: BTreeSet::new(),
+                };
                 tables.insert(row.text(1)?, facts);
             }
             // The tables come first.
@@ -126,11 +133,48 @@ pub(super) async fn catalogue(session: &mut Session) -> Result<Catalogue, StoreE
         let message = "its answer does not say what it was shown; run `oncebox migrate`".to_owned();
         return Err(StoreError::Catalogue { message });
     }
+    add_keys(session, &mut tables).await?;
     for facts in tables.values_mut() {
         facts.triggers.sort();
         facts.referenced_by.sort_by(|a, b| (&a.from_table, &a.name).cmp(&(&b.from_table, &b.name)));
     }
     Ok(Catalogue { tables, complete: true })
+}
+
+/// Primary and unique keys of the tables that this user may see: of others no text is ever run. Of a table with a key over
+/// something that is not a plain column nothing is told.
+async fn add_keys(session: &mut Session, tables: &mut BTreeMap<String, TableFacts>) -> Result<(), StoreError> {
+    let sql = "SELECT s.TABLE_NAME, s.INDEX_NAME, LOWER(s.COLUMN_NAME), c.DATA_TYPE, c.GENERATION_EXPRESSION <> ''
+        FROM information_schema.STATISTICS AS s
+        LEFT JOIN information_schema.COLUMNS AS c
+          ON c.TABLE_SCHEMA = s.TABLE_SCHEMA AND c.TABLE_NAME = s.TABLE_NAME AND c.COLUMN_NAME = s.COLUMN_NAME
+        WHERE s.TABLE_SCHEMA = DATABASE() AND s.NON_UNIQUE = 0 AND s.TABLE_NAME NOT LIKE 'ob|_%' ESCAPE '|'
+        ORDER BY s.TABLE_NAME, s.INDEX_NAME, s.SEQ_IN_INDEX";
+    let mut unclear = BTreeSet::new();
+    for row in &session.rows("keys", sql, args![]).await? {
+        let row = Columns::of("information_schema.STATISTICS", row);
+        let Some(facts) = tables.get_mut(&row.text(0)?) else { continue };
+        let (column, kind) = (row.text_or_null(2)?, row.text_or_null(3)?);
+        let is_generated = row.integer_or_null::<i64>(4)?.is_some_and(|is| is != 0);
+        let (Some(name), Some(kind), false) = (column, kind, is_generated) else {
+            unclear.insert(row.text(0)?);
+            continue;
+        };
+        if row.text(1)? == "PRIMARY" {
+            facts.primary_key.push(KeyColumn { name: name.clone(), is_integer: is_integer(&kind) });
+        }
+        facts.unique.insert(name);
+    }
+    for table in unclear {
+        if let Some(facts) = tables.get_mut(&table) {
+            facts.primary_key.clear();
+        }
+    }
+    Ok(())
+}
+
+fn is_integer(data_type: &str) -> bool {
+    matches!(data_type, "tinyint" | "smallint" | "mediumint" | "int" | "bigint")
 }
 
 /// The procedure sees what the user who made it may see, and says so itself: a right that he has lost would hide rows

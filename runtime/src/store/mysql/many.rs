@@ -170,11 +170,32 @@ pub(super) fn cut<'r, T>(
     packet_max: usize,
     bytes: fn(&T) -> usize,
 ) -> Result<Vec<&'r [T]>, MysqlError> {
+    cut_into(what, rows, packet_max, bytes, |fitting| 1 << fitting.min(ROWS_MAX).ilog2())
+}
+
+/// The same, as many rows at once as half a packet holds: for a text that does not depend on their number.
+pub(super) fn cut_freely<'r, T>(
+    what: &'static str,
+    rows: &'r [T],
+    packet_max: usize,
+    bytes: fn(&T) -> usize,
+) -> Result<Vec<&'r [T]>, MysqlError> {
+    cut_into(what, rows, packet_max, bytes, |fitting| fitting)
+}
+
+/// `count` says how many of those that fit are taken.
+fn cut_into<'r, T>(
+    what: &'static str,
+    rows: &'r [T],
+    packet_max: usize,
+    bytes: fn(&T) -> usize,
+    count: fn(usize) -> usize,
+) -> Result<Vec<&'r [T]>, MysqlError> {
     let room = packet_max / 2;
     let (mut chunks, mut rest) = (Vec::new(), rows);
     while let [one, ..] = rest {
         let (mut fitting, mut used) = (0usize, PER_STATEMENT);
-        for row in rest.iter().take(ROWS_MAX) {
+        for row in rest {
             used = used.saturating_add(bytes(row)).saturating_add(PER_ROW);
             if used > room {
                 break;
@@ -188,7 +209,7 @@ pub(super) fn cut<'r, T>(
             }
             fitting = 1;
         }
-        let (chunk, after) = rest.split_at(1 << fitting.ilog2());
+        let (chunk, after) = rest.split_at(count(fitting));
         chunks.push(chunk);
         rest = after;
     }
@@ -217,6 +238,19 @@ mod tests {
         ] {
             assert_eq!(lengths(&vec![10; rows], packet), expected, "{rows}");
         }
+    }
+
+    #[test]
+    fn rows_of_a_text_for_any_number_of_them_are_cut_only_where_a_packet_is_full() {
+        let lengths = |rows: &[usize]| {
+            cut_freely("test", rows, 1 << 20, |bytes| *bytes)
+                .unwrap()
+                .iter()
+                .map(|chunk| chunk.len())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(&[10; 700]), [700]);
+        assert_eq!(lengths(&[200_000; 5]), [2, 2, 1]);
     }
 
     #[test]

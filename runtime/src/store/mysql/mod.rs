@@ -14,6 +14,7 @@ mod columns;
 mod decode;
 mod errors;
 mod fleet;
+mod fold;
 mod held;
 mod inbox;
 mod many;

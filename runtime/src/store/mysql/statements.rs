@@ -4,7 +4,7 @@
 //! server's, silently (a text through DOUBLE, after a float: 17 digits of an exact decimal). So a text is kept for one
 //! set of types only, and NULL fits each.
 
-use std::{collections::HashMap, ops::Range, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use oncebox_core::value::Value;
 use sqlx::{AssertSqlSafe, mysql::MySqlTypeInfo};
@@ -13,7 +13,6 @@ use super::{
     args::{Args, Decimal},
     decode::decoded,
     errors::MysqlError,
-    many,
     session::{Keep, Session},
 };
 use crate::store::{QueryAnswer, StatementError};
@@ -109,40 +108,6 @@ pub(super) async fn query(
     let width = found.columns.len();
     let rows = found.rows.iter().map(|row| (0..width).map(|at| decoded(row, at)).collect());
     Ok(QueryAnswer { columns: found.columns, rows: rows.collect::<Result<_, _>>()? })
-}
-
-/// Runs a staged INSERT for many events, `group` of its text repeated a row, in as few statements as packets and few
-/// texts allow; the answer is the number of rows that all together matched.
-pub(super) async fn insert_many(
-    session: &mut Session,
-    signatures: &mut Signatures,
-    sql: &Arc<str>,
-    group: Range<usize>,
-    rows: &[&[Value]],
-) -> Result<u64, StatementError> {
-    let bytes = |row: &&[Value]| row.iter().map(|value| value.bytes() + 16).sum();
-    let values_max = rows.first().map_or(1, |row| row.len()).max(1);
-    let rows_max = 1 << (VALUES_MAX / values_max).max(1).ilog2();
-    let mut matched = 0;
-    for chunk in many::cut("statement", rows, session.facts().packet_max, bytes).map_err(MysqlError::of_statement)? {
-        for chunk in chunk.chunks(rows_max) {
-            matched += write(session, signatures, &repeated(sql, &group, chunk.len()), &chunk.concat()).await?;
-        }
-    }
-    Ok(matched)
-}
-
-/// Values that one statement may have (of the protocol: two bytes).
-const VALUES_MAX: usize = 65_535;
-
-/// The author's text with its group of values repeated.
-fn repeated(sql: &Arc<str>, group: &Range<usize>, rows: usize) -> Arc<str> {
-    let (Some(head), Some(row), Some(tail), 2..) =
-        (sql.get(..group.start), sql.get(group.clone()), sql.get(group.end..), rows)
-    else {
-        return sql.clone();
-    };
-    [head, &vec![row; rows].join(", "), tail].concat().into()
 }
 
 /// Binds a plugin's values. What does not fit one packet would cost the connection, and all others their unit.

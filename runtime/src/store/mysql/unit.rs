@@ -6,6 +6,7 @@ use std::{ops::Range, sync::Arc};
 use async_trait::async_trait;
 use oncebox_core::{
     blame::Start,
+    fold::UpdateForm,
     ids::{BootId, LeaseToken},
     life::Verdict,
     value::Value,
@@ -15,7 +16,7 @@ use tokio::sync::watch;
 use super::{
     columns::Columns,
     errors::{MysqlError, NO_SUCH_SAVEPOINT, Sort},
-    held,
+    fold, held,
     inbox::{self, Entered},
     order, outgoing,
     server::Server,
@@ -224,7 +225,16 @@ impl UnitOfWork for MysqlUnit<'_> {
         group: Range<usize>,
         rows: &[&[Value]],
     ) -> Result<u64, StatementError> {
-        statements::insert_many(&mut self.lane.session, &mut self.lane.signatures, sql, group, rows).await
+        fold::insert_many(&mut self.lane.session, &mut self.lane.signatures, sql, group, rows).await
+    }
+
+    async fn staged_update_many(
+        &mut self,
+        sql: &Arc<str>,
+        form: &UpdateForm,
+        rows: &[&[Value]],
+    ) -> Result<u64, StatementError> {
+        fold::update_many(&mut self.lane.session, &mut self.lane.signatures, sql, form, rows).await
     }
 
     async fn query(&mut self, sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError> {

@@ -1,6 +1,9 @@
 //! What the SQL gate needs to know of the tenant's tables, and SQLite's own opinion of a text.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use oncebox_core::sql::{Catalogue, ForeignKey, ReferentialAction, TableFacts, TableKind};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Row as _, SqlStr, SqliteConnection};
@@ -36,7 +39,16 @@ pub(super) async fn catalogue(connection: &mut SqliteConnection) -> Result<Catal
             // `shadow` tables belong to a virtual one.
             _ => TableKind::System,
         };
-        tables.insert(name, TableFacts { kind, engine: None, triggers: Vec::new(), referenced_by: Vec::new() });
+        // Keys are not looked for: where no statement crosses a network, nothing is won by folding an UPDATE.
+        let facts = TableFacts {
+            kind,
+            engine: None,
+            triggers: Vec::new(),
+            referenced_by: Vec::new(),
+            primary_key: Vec::new(),
+            unique: BTreeSet::new(),
+        };
+        tables.insert(name, facts);
     }
     let triggers = sqlx::query("SELECT tbl_name, name FROM sqlite_schema WHERE type = 'trigger' ORDER BY name")
         .fetch_all(&mut *connection)

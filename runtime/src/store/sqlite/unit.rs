@@ -10,6 +10,7 @@ use std::{
 use async_trait::async_trait;
 use oncebox_core::{
     blame::Start,
+    fold::UpdateForm,
     ids::{BootId, BusinessKey, Fingerprint, LeaseToken},
     life::{HeldState, InboxState, Verdict},
     value::Value,
@@ -301,6 +302,16 @@ impl UnitOfWork for SqliteUnit<'_> {
             matched += statements::write(&mut self.lane.connection, sql, row).await?;
         }
         Ok(matched)
+    }
+
+    /// Row by row, as the INSERT.
+    async fn staged_update_many(
+        &mut self,
+        sql: &Arc<str>,
+        _form: &UpdateForm,
+        rows: &[&[Value]],
+    ) -> Result<u64, StatementError> {
+        self.staged_insert_many(sql, 0..0, rows).await
     }
 
     async fn query(&mut self, sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError> {

@@ -6,7 +6,7 @@ mod properties;
 mod reached;
 mod refused;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Accepted, Catalogue, Declared, Dialect, ForeignKey, Operator, Purpose, ReferentialAction, Refusal, TableFacts,
@@ -62,6 +62,8 @@ impl World {
             engine: Some("InnoDB".to_owned()),
             triggers: vec![],
             referenced_by: vec![],
+            primary_key: vec![],
+            unique: BTreeSet::new(),
         })
     }
 
