@@ -84,6 +84,13 @@ pub fn reach(_: Place) {}
 #[inline(always)]
 pub(crate) fn written(_: usize, _: usize) {}
 
+/// Nobody stops between two writes.
+#[cfg(not(feature = "failpoints"))]
+#[inline(always)]
+pub(crate) fn is_between_writes() -> bool {
+    false
+}
+
 /// Nothing that could be wrong.
 ///
 /// # Errors
@@ -97,7 +104,7 @@ pub(crate) fn check() -> Result<(), String> {
 #[cfg(feature = "failpoints")]
 pub use self::armed::reach;
 #[cfg(feature = "failpoints")]
-pub(crate) use self::armed::{check, written};
+pub(crate) use self::armed::{check, is_between_writes, written};
 
 #[cfg(feature = "failpoints")]
 mod armed {
@@ -153,6 +160,12 @@ mod armed {
         if done == of {
             reach(Place::AfterLastWrite);
         }
+    }
+
+    /// Whether a place between two writes was chosen: then each of them is a trip of its own.
+    pub(crate) fn is_between_writes() -> bool {
+        let between = [Place::AfterFirstWrite, Place::AfterMiddleWrite, Place::AfterLastWrite];
+        chosen().iter().flatten().any(|chosen| between.contains(&chosen.place))
     }
 
     /// Whether the choice can be read: a test must not believe in a place that does not exist.

@@ -176,6 +176,8 @@ cases! {
     Common statements a_table_that_is_gone_blocks_the_handler;
     Common statements one_insert_of_many_rows_writes_each_of_them_or_fails;
     Common statements a_write_answers_the_rows_that_it_matched;
+    Common statements writes_that_come_together_answer_one_by_one;
+    Common statements the_first_of_them_that_fails_is_named_and_the_savepoint_undoes_what_stands;
     Sqlite statements values_of_every_type_come_back;
     Common statements a_query_reads_one_row_more_than_its_limit;
     Common statements a_query_without_rows_names_its_columns;
@@ -219,6 +221,8 @@ cases! {
     MySql server_types a_value_of_every_type_arrives_as_it_was_bound;
     MySql server_types a_text_is_never_run_with_the_types_of_earlier_values;
     MySql server_types a_decimal_is_calculated_with_exactly;
+    MySql server_types a_value_among_others_has_the_type_that_it_would_be_bound_with;
+    MySql server_types nothing_in_a_value_is_read_as_sql;
     MySql server_types what_a_column_does_not_take_is_a_data_failure;
     MySql server_types a_column_that_is_gone_blocks_a_statement_that_was_prepared;
     MySql server_types an_event_does_not_see_the_number_that_an_earlier_one_was_given;

@@ -12,6 +12,7 @@ use oncebox::{
 use oncebox_core::{
     fold,
     manifest::{Reaction, RowExpectation},
+    sql::Mark,
     value::Value,
 };
 use oncebox_tests::{
@@ -87,6 +88,7 @@ impl Stage {
 
 fn statement(sql: &str, table: &str) -> ReadyStatement {
     ReadyStatement {
+        marks: marks(sql),
         last_insert_id: false,
         sql: sql.into(),
         rows: RowExpectation::Between { min: 1, max: 1 },
@@ -124,4 +126,9 @@ pub(crate) fn caught(fault: Fault, story: impl AsyncFn(&Stage) -> Vec<String>, w
     for word in words {
         assert!(with.iter().any(|line| line.contains(word)), "{} is not found by `{word}`: {with:#?}", fault.name());
     }
+}
+
+/// Each `?` of a text in which all of them stand by themselves.
+fn marks(sql: &str) -> Vec<Mark> {
+    sql.match_indices('?').map(|(at, _)| Mark { at, is_alone: true }).collect()
 }

@@ -107,7 +107,7 @@ fn insert(accepted: &Accepted, rows: RowExpectation) -> Option<Range<usize>> {
         (RowExpectation::Between { .. }, true) => false,
     };
     let group = accepted.values_group.clone()?;
-    (is_one_row && accepted.placeholders.iter().all(|at| group.contains(at))).then_some(group)
+    (is_one_row && accepted.marks.iter().all(|mark| group.contains(&mark.at))).then_some(group)
 }
 
 fn of_insert(accepted: &Accepted) -> RowsOfAll {
@@ -148,10 +148,10 @@ fn update(
         (columns.get(mark)? != &Column::Text).then_some(mark)
     };
     let keys = facts.primary_key.iter().map(key).collect::<Option<Vec<_>>>()?;
-    if columns.len() != accepted.placeholders.len() {
+    if columns.len() != accepted.marks.len() {
         return None;
     }
-    let marks = accepted.placeholders.iter().copied().zip(columns).collect();
+    let marks = accepted.marks.iter().map(|mark| mark.at).zip(columns).collect();
     Some(UpdateForm { behind_verb: *behind_verb, set: *set, marks, keys })
 }
 

@@ -376,6 +376,7 @@ fn statements(
         let accepted = gate(&format!("[statements.{name}]"), sql, params.len(), purpose);
         let ready = ReadyStatement {
             sql: sql.into(),
+            marks: accepted.as_ref().map(|accepted| accepted.marks.clone()).unwrap_or_default(),
             last_insert_id: accepted.as_ref().is_some_and(|accepted| accepted.last_insert_id),
             rows,
             mismatch: statement.mismatch.clone(),

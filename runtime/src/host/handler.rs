@@ -13,6 +13,7 @@ use oncebox_core::{
     manifest::{Integers, Reaction, RowExpectation},
     retry::RetryPolicy,
     rule::Rule,
+    sql::Mark,
 };
 
 use crate::{
@@ -25,6 +26,8 @@ use crate::{
 pub struct ReadyStatement {
     /// The text for this tenant's store.
     pub sql: Arc<str>,
+    /// Each `?` of the text.
+    pub marks: Vec<Mark>,
     /// Whether it asks for `LAST_INSERT_ID()`.
     pub last_insert_id: bool,
     /// What it must match.

@@ -22,7 +22,7 @@ use super::{
     marks::Marks,
     order::{OrderRows, Pass},
     run::{Attempted, Item, Ran, traceparent},
-    writes::{self, Fault},
+    writes::{self, Fault, Together},
 };
 use crate::{
     clock,
@@ -153,8 +153,8 @@ async fn write(
 ) -> Result<Written, StoreError> {
     let began = clock::monotonic();
     let token = draw_token(batch);
-    let now_us = unit.now_us().await?;
     let (standings, order) = stand(unit, token, batch, lost).await?;
+    let now_us = unit.now_us().await?;
     unit.savepoint(Savepoint::Marks).await?;
     let mut round = Round {
         lane,
@@ -320,7 +320,7 @@ impl Round<'_> {
     /// Writes what was staged, in event order. An event that fails is taken out: the savepoint undoes all writes, and
     /// those of the rest are done again.
     async fn write(&mut self, unit: &mut dyn UnitOfWork) -> Result<(), StoreError> {
-        if self.write_folded(unit).await? {
+        if self.write_together(unit).await? {
             return Ok(());
         }
         let mut rounds = 0;
@@ -330,10 +330,12 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// All writes at once, the same INSERT of many events as one statement; false: nothing can be folded, or something
-    /// failed. Which event it was is found out by going through them one by one.
-    async fn write_folded(&mut self, unit: &mut dyn UnitOfWork) -> Result<bool, StoreError> {
-        let (batch, mut pass, mut events) = (self.batch, Pass::default(), Vec::new());
+    /// All writes at once, in few trips and those alike as one statement; false: they have to be written event by event, or
+    /// something failed. Which event it was is found out by going through them one by one; but one that waited for a lock
+    /// until its time was over shall not wait again.
+    async fn write_together(&mut self, unit: &mut dyn UnitOfWork) -> Result<bool, StoreError> {
+        let (batch, mut pass) = (self.batch, Pass::default());
+        let (mut events, mut places) = (Vec::new(), Vec::new());
         if batch.iter().any(|item| matches!(item.ran, Ran::Inside)) {
             return Ok(false);
         }
@@ -349,16 +351,26 @@ impl Round<'_> {
             pass.note(delivery, self.passed(at));
             if let (Some((End::Applied, _)), Ran::Over(attempted)) = (self.ends.get(&at), ran) {
                 events.push((delivery, &attempted.outcome));
+                places.push(at);
             }
         }
-        match writes::write_folded(unit, &events, self.lane.tenant.host_limits.hops_max).await? {
-            Some(true) => Ok(true),
-            Some(false) => {
-                unit.rollback_to(Savepoint::Marks).await?;
-                Ok(false)
+        // One by itself is written in one trip in any case, and judged at once.
+        let together = match events.as_slice() {
+            [_, _, ..] => writes::write_together(unit, &events, self.lane.tenant.host_limits.hops_max).await?,
+            [] | [_] => None,
+        };
+        match together {
+            Some(Together::Stand) => return Ok(true),
+            Some(Together::Fail) => unit.rollback_to(Savepoint::Marks).await?,
+            Some(Together::Wait(event)) => {
+                self.leave_waiting(places[event]);
+                if !planted::is(Planted::NoRollbackOn1205) {
+                    unit.rollback_to(Savepoint::Marks).await?;
+                }
             }
-            None => Ok(false),
+            None => {}
         }
+        Ok(false)
     }
 
     /// One pass over all events; false: one was taken out, and with it all writes were undone. `alone`: each has a

@@ -13,9 +13,9 @@ use super::{
     handler::{Deployed, ReadyStatement},
 };
 use crate::{
-    failpoint::written,
+    failpoint::{is_between_writes, written},
     plugin::{Outcome, StagedEvent, StagedWrite},
-    store::{DeploymentId, StatementError, StoreError, UnitOfWork},
+    store::{DeploymentId, Staged, StagedText, StatementError, StoreError, UnitOfWork},
 };
 
 /// Why an event's writes do not stand.
@@ -31,79 +31,121 @@ pub(super) enum Fault {
     Failed(Failure),
 }
 
-/// Whether the writes of a whole batch stand, done with what can be folded folded; `None`: nothing can be. False says
-/// nothing of any event: the caller undoes all and does it again, event by event.
-pub(super) async fn write_folded(
+/// What became of the writes of a whole batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Together {
+    /// All stand.
+    Stand,
+    /// Something is wrong with one of them; which event is at fault is found out one by one.
+    Fail,
+    /// A write of this event (its place among them) waited too long for a lock.
+    Wait(usize),
+}
+
+/// A write of an event.
+struct Write<'a> {
+    ready: &'a ReadyStatement,
+    name: &'a str,
+    deployment: DeploymentId,
+    params: &'a [Value],
+    /// The event's place among them.
+    event: usize,
+}
+
+impl<'a> Write<'a> {
+    /// `None`: its handler has no such statement.
+    fn of(deployed: &'a Deployed, StagedWrite { statement, params }: &'a StagedWrite, event: usize) -> Option<Self> {
+        let (name, ready) = deployed.statements.get_key_value(statement)?;
+        Some(Self { ready, name, deployment: deployed.id, params, event })
+    }
+
+    fn text(&self) -> StagedText<'a> {
+        StagedText { sql: &self.ready.sql, marks: &self.ready.marks }
+    }
+
+    fn one(&self) -> Staged<'a> {
+        Staged::One(self.text(), self.params)
+    }
+}
+
+/// Writes a whole batch in as few trips as it fits in, and folded what can be folded. `None`: it has to be written event by
+/// event. The caller undoes what does not stand.
+pub(super) async fn write_together(
     unit: &mut dyn UnitOfWork,
     events: &[(&Delivery, &Outcome)],
     hops_max: u8,
-) -> Result<Option<bool>, StoreError> {
-    let mut writes: Vec<(&ReadyStatement, &str, &StagedWrite)> = Vec::new();
-    let mut planned: Vec<fold::Write<'_, (DeploymentId, &str)>> = Vec::new();
-    for (delivery, outcome) in events {
+) -> Result<Option<Together>, StoreError> {
+    let Some(writes) = writes_of(events, hops_max) else { return Ok(None) };
+    let planned: Vec<fold::Write<'_, (DeploymentId, &str)>> = writes
+        .iter()
+        // A batch may hold runs of two versions of a handler: a statement of one name is another one in each.
+        .map(|write| fold::Write {
+            statement: (write.deployment, write.name),
+            facts: &write.ready.fold,
+            params: write.params,
+        })
+        .collect();
+    let steps = fold::plan(&planned).unwrap_or_else(|| (0..writes.len()).map(Step::One).collect());
+    let staged: Vec<Staged<'_>> = steps.iter().map(|step| staged(step, &writes)).collect();
+    let mut matched = Vec::with_capacity(staged.len());
+    for trip in staged.chunks(trip_of(staged.len())) {
+        match unit.staged_writes(trip).await {
+            Ok(rows) => matched.extend(rows),
+            Err(halted) => {
+                matched.extend(halted.matched);
+                let all = steps[matched.len()].all();
+                let first = &writes[all[0]];
+                return match (refused(first.name, first.ready, &halted.error), all) {
+                    (Fault::Store(error), _) => Err(error),
+                    (Fault::Waited(_), [_]) => Ok(Some(Together::Wait(first.event))),
+                    (Fault::Waited(_) | Fault::Obsolete | Fault::Failed(_), _) => Ok(Some(Together::Fail)),
+                };
+            }
+        }
+        written(matched.len(), staged.len());
+    }
+    let stands = |(step, rows): (&Step, &u64)| match step {
+        Step::One(at) => expected(&writes[*at], *rows).is_ok(),
+        Step::Folded(all) => writes[all[0]].ready.fold.rows.met(all.len() as u64, *rows),
+    };
+    Ok(Some(if steps.iter().zip(&matched).all(stands) { Together::Stand } else { Together::Fail }))
+}
+
+/// All writes of a batch, in event order; `None`: an event among them has to be looked at by itself.
+fn writes_of<'a>(events: &[(&'a Delivery, &'a Outcome)], hops_max: u8) -> Option<Vec<Write<'a>>> {
+    let mut writes = Vec::new();
+    for (at, (delivery, outcome)) in events.iter().enumerate() {
         let (Outcome::Applied { writes: staged, events, .. }, Target::Handler(_, deployed)) =
-            (outcome, &delivery.target)
+            (*outcome, &delivery.target)
         else {
             continue;
         };
-        if deployed.asks_last_insert_id() {
-            return Ok(None);
+        if deployed.asks_last_insert_id()
+            || events.iter().any(|event| hops(delivery, deployed, event, hops_max).is_err())
+        {
+            return None;
         }
         for write in staged {
-            let Some((name, ready)) = deployed.statements.get_key_value(&write.statement) else { return Ok(None) };
-            writes.push((ready, name, write));
-            // A batch may hold runs of two versions of a handler: a statement of one name is another one in each.
-            planned.push(fold::Write { statement: (deployed.id, name), facts: &ready.fold, params: &write.params });
-        }
-        if events.iter().any(|event| hops(delivery, deployed, event, hops_max).is_err()) {
-            return Ok(None);
+            writes.push(Write::of(deployed, write, at)?);
         }
     }
-    let Some(steps) = fold::plan(&planned) else { return Ok(None) };
-    let of = steps.len();
-    for (done, step) in (1..).zip(steps) {
-        let stands = match step {
-            Step::One(at) => {
-                let (ready, name, write) = writes[at];
-                match statement(unit, ready, name, write).await {
-                    Ok(()) => true,
-                    Err(Fault::Store(error)) => return Err(error),
-                    Err(Fault::Waited(_) | Fault::Obsolete | Fault::Failed(_)) => false,
-                }
-            }
-            Step::Folded(all) => {
-                let (ready, name, ..) = writes[all[0]];
-                let rows: Vec<&[Value]> = all.iter().map(|&at| writes[at].2.params.as_slice()).collect();
-                folded(unit, ready, name, &rows).await?
-            }
-        };
-        if !stands {
-            return Ok(Some(false));
-        }
-        written(done, of);
-    }
-    Ok(Some(true))
+    Some(writes)
 }
 
-async fn folded(
-    unit: &mut dyn UnitOfWork,
-    ready: &ReadyStatement,
-    name: &str,
-    rows: &[&[Value]],
-) -> Result<bool, StoreError> {
-    let matched = match &ready.fold.form {
-        None => return Ok(false),
-        Some(Form::Insert(group)) => unit.staged_insert_many(&ready.sql, group.clone(), rows).await,
-        Some(Form::Update(form)) => unit.staged_update_many(&ready.sql, form, rows).await,
-    };
-    match matched {
-        Ok(matched) => Ok(ready.fold.rows.met(rows.len() as u64, matched)),
-        Err(error) => match refused(name, ready, &error) {
-            Fault::Store(error) => Err(error),
-            // Which event waited too long for a lock, or is at fault, is found out one by one.
-            Fault::Waited(_) | Fault::Obsolete | Fault::Failed(_) => Ok(false),
-        },
+fn staged<'a>(step: &Step, writes: &[Write<'a>]) -> Staged<'a> {
+    let all = step.all();
+    let first = &writes[all[0]];
+    let rows = || all.iter().map(|&at| writes[at].params).collect();
+    match (step, &first.ready.fold.form) {
+        (Step::One(_), _) | (Step::Folded(_), None) => first.one(),
+        (Step::Folded(_), Some(Form::Insert(group))) => Staged::InsertMany(first.text(), group.clone(), rows()),
+        (Step::Folded(_), Some(Form::Update(form))) => Staged::UpdateMany(first.text(), form, rows()),
     }
+}
+
+/// How many of these writes go in one trip.
+fn trip_of(writes: usize) -> usize {
+    if is_between_writes() { 1 } else { writes.max(1) }
 }
 
 /// Runs an event's staged writes in call order; checks what will be sent.
@@ -119,25 +161,33 @@ pub(super) async fn write(
     if deployed.asks_last_insert_id() {
         unit.last_insert_id_reset().await.map_err(Fault::Store)?;
     }
-    for (done, write) in (1..).zip(writes) {
-        let name = &write.statement;
-        let Some(ready) = deployed.statements.get(name) else {
-            let message = format!("statement `{name}` is unknown");
-            return Err(Fault::Failed(Failure::new(Class::Abi, "unknown-statement", message)));
+    let known: Vec<Write<'_>> = writes.iter().map_while(|write| Write::of(deployed, write, 0)).collect();
+    let staged: Vec<Staged<'_>> = known.iter().map(Write::one).collect();
+    let mut done = 0;
+    for trip in staged.chunks(trip_of(staged.len())) {
+        let (matched, failed) = match unit.staged_writes(trip).await {
+            Ok(matched) => (matched, None),
+            Err(halted) => (halted.matched, Some(halted.error)),
         };
-        statement(unit, ready, name, write).await?;
+        // The first that is not as it should be decides, in call order.
+        for rows in matched {
+            expected(&known[done], rows)?;
+            done += 1;
+        }
+        if let Some(error) = failed {
+            return Err(refused(known[done].name, known[done].ready, &error));
+        }
         written(done, writes.len());
+    }
+    if let Some(unknown) = writes.get(known.len()) {
+        let message = format!("statement `{}` is unknown", unknown.statement);
+        return Err(Fault::Failed(Failure::new(Class::Abi, "unknown-statement", message)));
     }
     events.iter().try_for_each(|event| hops(delivery, deployed, event, hops_max))
 }
 
-async fn statement(
-    unit: &mut dyn UnitOfWork,
-    ready: &ReadyStatement,
-    name: &str,
-    write: &StagedWrite,
-) -> Result<(), Fault> {
-    let rows = unit.staged_write(&ready.sql, &write.params).await.map_err(|error| refused(name, ready, &error))?;
+/// Whether so many rows are what the manifest expects.
+fn expected(Write { ready, name, .. }: &Write<'_>, rows: u64) -> Result<(), Fault> {
     let (met, expected) = match ready.rows {
         RowExpectation::Any => return Ok(()),
         RowExpectation::Between { min, max } if min == max => (rows == min, min.to_string()),

@@ -26,7 +26,7 @@ use oncebox_core::{
     life::{HeldState, Verdict},
     message::Message,
     rule::Rule,
-    sql::{Catalogue, Dialect},
+    sql::{Catalogue, Dialect, Mark},
     value::Value,
 };
 use tokio::sync::watch;
@@ -228,6 +228,9 @@ pub trait Lane: Send {
 }
 
 /// The one transaction that makes a batch of verdicts durable. Lock order: inbox rows, order rows, held rows.
+///
+/// A call that answers nothing may go to the server together with the next one that does, or with COMMIT: that one tells
+/// its error.
 #[async_trait]
 pub trait UnitOfWork: Send {
     /// The database's clock, microseconds since 1970.
@@ -273,26 +276,18 @@ pub trait UnitOfWork: Send {
     /// Forgets the last number that the server gave out (`LAST_INSERT_ID()`), so that no event sees an earlier one's.
     async fn last_insert_id_reset(&mut self) -> Result<(), StoreError>;
 
-    /// Runs a staged write; the answer is the number of rows that it matched.
-    async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError>;
+    /// Runs staged writes one after the other, in as few trips as they fit in; the answer is the number of rows that each
+    /// matched.
+    ///
+    /// # Errors
+    /// That of the first that fails; those behind it are not run. The caller rolls back.
+    async fn staged_writes(&mut self, writes: &[Staged<'_>]) -> Result<Vec<u64>, Halted>;
 
-    /// Runs a staged INSERT for many events as one, with the byte range `group` of its text repeated a row; the answer is
-    /// the number of rows that all together matched. An error says nothing of which rows stand: the caller rolls back.
-    async fn staged_insert_many(
-        &mut self,
-        sql: &Arc<str>,
-        group: Range<usize>,
-        rows: &[&[Value]],
-    ) -> Result<u64, StatementError>;
-
-    /// Runs a staged UPDATE for many events as one, each of which concerns another row; the answer is the number of rows
-    /// that all together matched. An error says nothing of which rows stand: the caller rolls back.
-    async fn staged_update_many(
-        &mut self,
-        sql: &Arc<str>,
-        form: &UpdateForm,
-        rows: &[&[Value]],
-    ) -> Result<u64, StatementError>;
+    /// Runs one staged write, of whose text nothing more is known; the answer is the number of rows that it matched.
+    async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError> {
+        let write = Staged::One(StagedText { sql, marks: &[] }, params);
+        self.staged_writes(&[write]).await.map(|matched| matched.iter().sum()).map_err(|halted| halted.error)
+    }
 
     /// Runs a query of a plugin; at most `rows_max` + 1 rows are read.
     async fn query(&mut self, sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError>;
@@ -357,6 +352,35 @@ pub struct LaneCount {
     pub slow_lanes: u16,
     /// Whether what is claimed has a lane of its own, beside the others; with one writer it would only be in their way.
     pub has_claim_lane: bool,
+}
+
+/// A plugin's text, and its `?`.
+#[derive(Debug, Clone, Copy)]
+pub struct StagedText<'a> {
+    /// The author's text.
+    pub sql: &'a Arc<str>,
+    /// Each `?` of it; none, if nothing is known of them.
+    pub marks: &'a [Mark],
+}
+
+/// One of several staged writes has failed.
+#[derive(Debug, PartialEq)]
+pub struct Halted {
+    /// What those before it have matched: as many as there were.
+    pub matched: Vec<u64>,
+    /// Its error.
+    pub error: StatementError,
+}
+
+/// A staged write, or the same of many events as one statement.
+#[derive(Debug)]
+pub enum Staged<'a> {
+    /// One write, with its values.
+    One(StagedText<'a>, &'a [Value]),
+    /// An INSERT, the byte range of whose text is repeated for each row.
+    InsertMany(StagedText<'a>, Range<usize>, Vec<&'a [Value]>),
+    /// An UPDATE, each of whose rows of values concerns another row of the table.
+    UpdateMany(StagedText<'a>, &'a UpdateForm, Vec<&'a [Value]>),
 }
 
 /// The two savepoints of a unit of work. Their names are fixed, so that no text is built.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oncebox::store::{Savepoint, StatementError, UnitOfWork};
+use oncebox::store::{Savepoint, Staged, StagedText, StatementError, UnitOfWork};
 use oncebox_core::{
     fold::{self, Form, UpdateForm},
     manifest::{Access, RowExpectation},
@@ -27,8 +27,15 @@ async fn form(bench: &Bench, sql: &str, params: &[ParamType]) -> Option<UpdateFo
     }
 }
 
-async fn update(unit: &mut dyn UnitOfWork, sql: &Arc<str>, form: &UpdateForm, rows: &[&[Value]]) -> u64 {
-    unit.staged_update_many(sql, form, rows).await.unwrap()
+async fn update(
+    unit: &mut dyn UnitOfWork,
+    sql: &Arc<str>,
+    form: &UpdateForm,
+    rows: &[&[Value]],
+) -> Result<u64, StatementError> {
+    let text = StagedText { sql, marks: &[] };
+    let matched = unit.staged_writes(&[Staged::UpdateMany(text, form, rows.to_vec())]).await;
+    matched.map(|matched| matched[0]).map_err(|halted| halted.error)
 }
 
 pub(crate) async fn the_catalogue_tells_primary_and_unique_keys(bench: Bench) {
@@ -58,7 +65,7 @@ pub(crate) async fn an_update_of_many_rows_changes_each_of_them_and_locks_no_oth
     let rows: Vec<&[Value]> = values.iter().map(<[Value; 3]>::as_slice).collect();
     let mut lane = bench.lane().await;
     let mut unit = lane.begin().await.unwrap();
-    assert_eq!(update(unit.as_mut(), &sql, &form, &rows).await, 300);
+    assert_eq!(update(unit.as_mut(), &sql, &form, &rows).await, Ok(300));
     // Whoever wants another row does not wait; a wait would end in an error.
     assert_eq!(bench.run("UPDATE points SET points = 0 WHERE user_id = 301").await, 1);
     unit.commit().await.unwrap();
@@ -75,12 +82,12 @@ pub(crate) async fn an_update_of_many_rows_tells_that_one_is_missing_or_breaks_a
     let mut lane = bench.lane().await;
     let mut unit = lane.begin().await.unwrap();
     unit.savepoint(Savepoint::Marks).await.unwrap();
-    assert_eq!(update(unit.as_mut(), &sql, &form, &[&row(1, 1), &row(1, 9), &row(1, 3)]).await, 2);
-    assert_eq!(update(unit.as_mut(), &sql, &form, &[&row(0, 1), &row(0, 3)]).await, 2, "found, though unchanged");
-    assert_eq!(update(unit.as_mut(), &sql, &form, &[&[Value::Signed(1), Value::Null], &row(1, 3)]).await, 1);
+    assert_eq!(update(unit.as_mut(), &sql, &form, &[&row(1, 1), &row(1, 9), &row(1, 3)]).await, Ok(2));
+    assert_eq!(update(unit.as_mut(), &sql, &form, &[&row(0, 1), &row(0, 3)]).await, Ok(2), "found, though unchanged");
+    assert_eq!(update(unit.as_mut(), &sql, &form, &[&[Value::Signed(1), Value::Null], &row(1, 3)]).await, Ok(1));
     unit.rollback_to(Savepoint::Marks).await.unwrap();
     for bad in [row(-5, 2), row(i64::MAX, 2)] {
-        let error = unit.staged_update_many(&sql, &form, &[&row(1, 1), &bad]).await.unwrap_err();
+        let error = update(unit.as_mut(), &sql, &form, &[&row(1, 1), &bad]).await.unwrap_err();
         assert_eq!(error.class, oncebox_core::failure::Class::Data, "{error:?}");
         unit.rollback_to(Savepoint::Marks).await.unwrap();
     }
@@ -137,7 +144,7 @@ pub(crate) async fn a_value_from_a_table_of_them_is_stored_as_it_would_be_alone(
         let mut lane = bench.lane().await;
         let mut unit = lane.begin().await.unwrap();
         let alone = unit.staged_write(&sql, &row(1)).await;
-        let many = unit.staged_update_many(&sql, &form, &[&row(2), &row(3)]).await;
+        let many = update(unit.as_mut(), &sql, &form, &[&row(2), &row(3)]).await;
         let what = format!("{kind} {value:?}");
         match (alone, many) {
             (Ok(1), Ok(2)) => {}

@@ -1,8 +1,16 @@
 //! Values on their way to a server and back.
 
-use oncebox::store::UnitOfWork;
-use oncebox_core::{failure::Class, value::Value};
+use std::{collections::BTreeMap, sync::Arc};
 
+use oncebox::store::{Staged, StagedText, UnitOfWork};
+use oncebox_core::{
+    failure::Class,
+    manifest::{Access, RowExpectation},
+    sql::{Declared, Dialect, Purpose, check_text},
+    value::Value,
+};
+
+use super::statements::together_in;
 use crate::bench::Bench;
 
 fn text(text: &str) -> Value {
@@ -162,6 +170,11 @@ pub(crate) async fn a_value_of_every_type_arrives_as_it_was_bound(bench: Bench) 
         let sql = format!("UPDATE bound SET {column} = ? WHERE id = 1").into();
         assert_eq!(unit.staged_write(&sql, std::slice::from_ref(&value)).await, Ok(1), "{value:?}");
         assert_eq!(back(unit.as_mut(), column).await, expected, "{value:?}");
+        // The same written into the text, as it is among others.
+        unit.staged_write(&format!("UPDATE bound SET {column} = NULL WHERE id = 1").into(), &[]).await.unwrap();
+        let both = [[value.clone()], [value.clone()]];
+        assert_eq!(together_in(unit.as_mut(), &sql, &both).await, Ok(vec![1, 1]), "{value:?}");
+        assert_eq!(back(unit.as_mut(), column).await, expected, "{value:?} among others");
     }
     let json = Value::Json("{\"a\":1}".into());
     assert_eq!(unit.staged_write(&"UPDATE bound SET j = ? WHERE id = 1".into(), &[json]).await, Ok(1));
@@ -221,6 +234,115 @@ pub(crate) async fn a_decimal_is_calculated_with_exactly(bench: Bench) {
     // MySQL gives the sum the 30 digits that a parameter may have.
     let Value::Decimal(sum) = &answer.rows[0][0] else { panic!("{answer:?}") };
     assert_eq!((sum.trim_end_matches('0'), &answer.rows[0][1]), ("0.3", &Value::Signed(1)));
+    unit.rollback().await.unwrap();
+}
+
+/// What is refused or calculated differently for a value's type is so among others too.
+pub(crate) async fn a_value_among_others_has_the_type_that_it_would_be_bound_with(bench: Bench) {
+    let database = &bench.tenant().database;
+    database.execute("CREATE TABLE bound (id INT PRIMARY KEY, g BIGINT UNSIGNED, t LONGTEXT, j JSON) ENGINE=InnoDB");
+    database.execute("INSERT INTO bound (id, g) VALUES (1, 10)");
+    database.grant(&format!("SELECT, UPDATE ON {}.bound", database.name));
+    let mut lane = bench.lane().await;
+    let values = [
+        Value::Boolean(true),
+        Value::Signed(-3),
+        Value::Signed(3),
+        Value::Unsigned(3),
+        Value::Float(1.5),
+        Value::Decimal("3".into()),
+        Value::Decimal("-3.10".into()),
+        text("3x"),
+        text("\u{c1}"),
+        Value::Bytes(b"31".to_vec()),
+        Value::Date("2026-11-29".into()),
+        Value::Datetime("2026-11-29 12:00:00".into()),
+        Value::Null,
+    ];
+    let tables = BTreeMap::from([("bound".to_owned(), Access::Write)]);
+    let purpose = Purpose::Statement { rows: RowExpectation::Any };
+    for sql in [
+        "UPDATE bound SET t = ? WHERE id = 1",
+        "UPDATE bound SET g = ? WHERE id = 1",
+        "UPDATE bound SET t = 'found' WHERE id = 1 AND t = ?",
+        "UPDATE bound SET t = 'found' WHERE id = 1 AND g > ?",
+        "UPDATE bound SET t = 'found' WHERE id = 1 AND t IN (?, '3')",
+        "UPDATE bound SET t = CONCAT(?, '') WHERE id = 1",
+        "UPDATE bound SET t = 1 - ? WHERE id = 1",
+        "UPDATE bound SET t = ? / 7 WHERE id = 1",
+        "UPDATE bound SET t = ? = 3 WHERE id = 1",
+        "UPDATE bound SET t = ? = '\u{e1}' WHERE id = 1",
+        "UPDATE bound SET t = LENGTH(?) WHERE id = 1",
+        "UPDATE bound SET t = HEX(?) WHERE id = 1",
+        "UPDATE bound SET g = g - ? WHERE id = 1",
+        "UPDATE bound SET j = JSON_ARRAY(?) WHERE id = 1",
+        "UPDATE bound SET t = COALESCE(?, 'none') WHERE id = 1",
+        "UPDATE bound SET t = YEAR(?) WHERE id = 1",
+    ] {
+        let sql: Arc<str> = sql.into();
+        let declared = Declared { tables: &tables, params: 1, purpose };
+        let marks = check_text(&sql, Dialect::MySql, &declared).unwrap().marks;
+        for value in &values {
+            let mut found = Vec::new();
+            for is_among_others in [false, true] {
+                let mut unit = lane.begin().await.unwrap();
+                let ran = if is_among_others {
+                    let nothing = "UPDATE bound SET t = NULL WHERE id = 2".into();
+                    let first = Staged::One(StagedText { sql: &nothing, marks: &[] }, &[]);
+                    let own = Staged::One(StagedText { sql: &sql, marks: &marks }, std::slice::from_ref(value));
+                    unit.staged_writes(&[first, own]).await.map(|matched| matched[1]).map_err(|halted| halted.error)
+                } else {
+                    unit.staged_write(&sql, std::slice::from_ref(value)).await
+                };
+                let ran = ran.map_err(|error| (error.class, error.number));
+                let row = "CONCAT_WS('|', g, t, CAST(j AS CHAR))";
+                found.push((ran, back(unit.as_mut(), row).await));
+                unit.rollback().await.unwrap();
+            }
+            assert_eq!(found[0], found[1], "{sql} with {value:?}");
+        }
+    }
+}
+
+pub(crate) async fn nothing_in_a_value_is_read_as_sql(bench: Bench) {
+    let database = &bench.tenant().database;
+    database.execute("CREATE TABLE raw (n BIGINT PRIMARY KEY, t LONGTEXT, b LONGBLOB) ENGINE=InnoDB CHARSET = utf8mb4");
+    database.grant(&format!("SELECT, INSERT, UPDATE, DELETE ON {}.raw", database.name));
+    let texts = [
+        "'); DROP TABLE points; --",
+        "\\'); DELETE FROM points; -- ",
+        "\\",
+        "'",
+        "\"",
+        "`",
+        "?",
+        "x'41'",
+        "_utf8mb4 x'41'",
+        "/*! DROP TABLE points */",
+        "-- \n",
+        ";",
+        "\0\u{1a}\n\r\t\u{7f}",
+        "\u{7e17}\\'\u{7e17}",
+        "\u{1f600}'\u{1f600}",
+        "NULL",
+        "@@version",
+    ];
+    let mut rows: Vec<[Value; 3]> =
+        (0i64..).zip(texts).map(|(n, value)| [Value::Signed(n), text(value), Value::Null]).collect();
+    for byte in 0..=u8::MAX {
+        let bytes = vec![b'\'', byte, b'\\', byte, b'\'', b';'];
+        rows.push([Value::Signed(1_000 + i64::from(byte)), Value::Null, Value::Bytes(bytes)]);
+    }
+    let mut lane = bench.lane().await;
+    let mut unit = lane.begin().await.unwrap();
+    let insert = "INSERT INTO raw (n, t, b) VALUES (?, ?, ?)".into();
+    assert_eq!(together_in(unit.as_mut(), &insert, &rows).await, Ok(vec![1; rows.len()]));
+    for [n, t, b] in &rows {
+        let answer = unit.query(&"SELECT t, b FROM raw WHERE n = ?".into(), std::slice::from_ref(n), 1).await.unwrap();
+        assert_eq!(answer.rows, [[t.clone(), b.clone()]]);
+    }
+    let left = unit.query(&"SELECT COUNT(*) FROM raw".into(), &[], 1).await.unwrap();
+    assert_eq!(left.rows, [[Value::Signed(i64::try_from(rows.len()).unwrap())]]);
     unit.rollback().await.unwrap();
 }
 

@@ -1,9 +1,9 @@
 //! Plugins' statements and queries: what their answers and errors mean.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
-use oncebox::store::{Savepoint, StatementError};
-use oncebox_core::{failure::Class, value::Value};
+use oncebox::store::{Halted, Savepoint, Staged, StagedText, StatementError, UnitOfWork};
+use oncebox_core::{failure::Class, sql::Mark, value::Value};
 
 use crate::bench::Bench;
 
@@ -105,6 +105,57 @@ pub(crate) async fn values_of_every_type_come_back(bench: Bench) {
     unit.rollback().await.unwrap();
 }
 
+/// Each `?` of a text in which all of them stand by themselves.
+pub(crate) fn marks(sql: &str) -> Vec<Mark> {
+    sql.match_indices('?').map(|(at, _)| Mark { at, is_alone: true }).collect()
+}
+
+/// Runs one text several times, with other values each time, as writes that come together.
+pub(crate) async fn together_in<const N: usize>(
+    unit: &mut dyn UnitOfWork,
+    sql: &Arc<str>,
+    values: &[[Value; N]],
+) -> Result<Vec<u64>, Halted> {
+    let marks = marks(sql);
+    let text = StagedText { sql, marks: &marks };
+    let staged: Vec<Staged<'_>> = values.iter().map(|params| Staged::One(text, params)).collect();
+    unit.staged_writes(&staged).await
+}
+
+pub(crate) async fn writes_that_come_together_answer_one_by_one(bench: Bench) {
+    let mut lane = bench.lane().await;
+    let mut unit = lane.begin().await.unwrap();
+    let insert = "INSERT INTO points (user_id, points) VALUES (?, ?)".into();
+    let rows: Vec<[Value; 2]> = (1..=500).map(|n| [Value::Unsigned(n), Value::Signed(1)]).collect();
+    assert_eq!(together_in(unit.as_mut(), &insert, &rows).await, Ok(vec![1; 500]));
+    let raise = "UPDATE points SET points = points + ? WHERE user_id <= ?".into();
+    let steps = [(2, 3), (0, 2), (-1, 0), (5, 1)].map(|(by, to)| [Value::Signed(by), Value::Unsigned(to)]);
+    // Rows that are found count, changed or not.
+    assert_eq!(together_in(unit.as_mut(), &raise, &steps).await, Ok(vec![3, 2, 0, 1]));
+    let points = unit.query(&"SELECT points FROM points WHERE user_id = 1".into(), &[], 1).await.unwrap();
+    assert_eq!(points.rows, [[Value::Signed(8)]]);
+    assert_eq!(unit.staged_writes(&[]).await, Ok(Vec::new()));
+    unit.commit().await.unwrap();
+    assert_eq!(bench.number("SELECT count(*) FROM points").await, 500);
+}
+
+pub(crate) async fn the_first_of_them_that_fails_is_named_and_the_savepoint_undoes_what_stands(bench: Bench) {
+    let mut lane = bench.lane().await;
+    let mut unit = lane.begin().await.unwrap();
+    unit.savepoint(Savepoint::Marks).await.unwrap();
+    let insert = "INSERT INTO points (user_id, points) VALUES (?, ?)".into();
+    let rows = [1, 2, 3, 2, 4].map(|n| [Value::Unsigned(n), Value::Signed(1)]);
+    let halted = together_in(unit.as_mut(), &insert, &rows).await.unwrap_err();
+    assert_eq!(halted.matched, [1, 1, 1]);
+    assert_eq!((halted.error.class, halted.error.number), (Class::DuplicateKey, Some(1062)), "{halted:?}");
+    unit.rollback_to(Savepoint::Marks).await.unwrap();
+    let rows = [7, 8].map(|n| [Value::Unsigned(n), Value::Signed(1)]);
+    assert_eq!(together_in(unit.as_mut(), &insert, &rows).await, Ok(vec![1, 1]));
+    unit.release(Savepoint::Marks).await.unwrap();
+    unit.commit().await.unwrap();
+    assert_eq!(bench.number("SELECT sum(user_id) FROM points").await, 15);
+}
+
 pub(crate) async fn a_query_reads_one_row_more_than_its_limit(bench: Bench) {
     let mut lane = bench.lane().await;
     let mut unit = lane.begin().await.unwrap();
@@ -127,6 +178,16 @@ pub(crate) async fn a_query_without_rows_names_its_columns(bench: Bench) {
     assert_eq!((answer.columns, answer.rows), (vec!["user_id".to_owned(), "p".into()], vec![]));
 }
 
+async fn inserted(
+    unit: &mut dyn UnitOfWork,
+    sql: &Arc<str>,
+    group: &Range<usize>,
+    rows: &[&[Value]],
+) -> Result<Vec<u64>, Halted> {
+    let marks = marks(sql);
+    unit.staged_writes(&[Staged::InsertMany(StagedText { sql, marks: &marks }, group.clone(), rows.to_vec())]).await
+}
+
 pub(crate) async fn one_insert_of_many_rows_writes_each_of_them_or_fails(bench: Bench) {
     let sql: Arc<str> = "INSERT INTO points (user_id, points) VALUES (?, ?)".into();
     let group = sql.find("(?").unwrap()..sql.len();
@@ -134,7 +195,7 @@ pub(crate) async fn one_insert_of_many_rows_writes_each_of_them_or_fails(bench: 
     let rows: Vec<&[Value]> = values.iter().map(<[Value; 2]>::as_slice).collect();
     let mut lane = bench.lane().await;
     let mut unit = lane.begin().await.unwrap();
-    assert_eq!(unit.staged_insert_many(&sql, group.clone(), &rows).await.unwrap(), 300);
+    assert_eq!(inserted(unit.as_mut(), &sql, &group, &rows).await, Ok(vec![300]));
     unit.commit().await.unwrap();
     assert_eq!(bench.number("SELECT sum(points) FROM points WHERE user_id BETWEEN 1 AND 300").await, 1_500);
     // One of them is there already: the whole is said to fail, and the savepoint undoes what stands of it.
@@ -142,8 +203,8 @@ pub(crate) async fn one_insert_of_many_rows_writes_each_of_them_or_fails(bench: 
     unit.savepoint(Savepoint::Marks).await.unwrap();
     let values: Vec<[Value; 2]> = (290..=310).map(|n| [Value::Unsigned(n), Value::Signed(5)]).collect();
     let rows: Vec<&[Value]> = values.iter().rev().map(<[Value; 2]>::as_slice).collect();
-    let error = unit.staged_insert_many(&sql, group, &rows).await.unwrap_err();
-    assert_eq!(error.number, Some(1062), "{error:?}");
+    let halted = inserted(unit.as_mut(), &sql, &group, &rows).await.unwrap_err();
+    assert_eq!((halted.matched, halted.error.number), (vec![], Some(1062)));
     unit.rollback_to(Savepoint::Marks).await.unwrap();
     unit.release(Savepoint::Marks).await.unwrap();
     unit.commit().await.unwrap();

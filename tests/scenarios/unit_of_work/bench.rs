@@ -37,6 +37,7 @@ use oncebox_core::{
     message::{Header, Message},
     retry::{Counted, RetryPolicy},
     rule::Rule,
+    sql::Mark,
     value::Value,
 };
 use oncebox_tests::{
@@ -594,6 +595,7 @@ async fn deployed(queries: bool) -> Deployed {
 
 fn statements() -> BTreeMap<String, ReadyStatement> {
     let statement = |sql: &str, mismatch, errors: &[(u32, Reaction)]| ReadyStatement {
+        marks: marks(sql),
         last_insert_id: false,
         sql: sql.into(),
         rows: RowExpectation::Between { min: 1, max: 1 },
@@ -643,4 +645,9 @@ async fn module() -> Arc<Module> {
         (module, cache)
     };
     MODULE.get_or_init(load).await.0.clone()
+}
+
+/// Each `?` of a text in which all of them stand by themselves.
+fn marks(sql: &str) -> Vec<Mark> {
+    sql.match_indices('?').map(|(at, _)| Mark { at, is_alone: true }).collect()
 }

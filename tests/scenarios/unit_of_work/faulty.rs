@@ -1,15 +1,15 @@
 //! A connection that notes what is asked of it, and whose next COMMIT may fail, before or after the database has done it.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use oncebox::store::{
-    HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
-    OrderKey, OrderRow, OutboxRow, QueryAnswer, Savepoint, StartEnd, StatementError, StoreError, Suspect, UnitOfWork,
+    Halted, HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox,
+    NewLocal, OrderKey, OrderRow, OutboxRow, QueryAnswer, Savepoint, Staged, StartEnd, StatementError, StoreError,
+    Suspect, UnitOfWork,
 };
 use oncebox_core::{
     blame::Start,
-    fold::UpdateForm,
     ids::{BootId, LeaseToken},
     life::Verdict,
     value::Value,
@@ -75,6 +75,15 @@ macro_rules! passed_on {
                 self.inner.$verb($($name),*).await
             })*
 
+            async fn staged_writes(&mut self, writes: &[Staged<'_>]) -> Result<Vec<u64>, Halted> {
+                self.calls.extend(writes.iter().map(|write| match write {
+                    Staged::One(..) => "staged_write",
+                    Staged::InsertMany(..) => "staged_insert_many",
+                    Staged::UpdateMany(..) => "staged_update_many",
+                }));
+                self.inner.staged_writes(writes).await
+            }
+
             async fn commit(self: Box<Self>) -> Result<(), StoreError> {
                 match self.commit {
                     Commit::Done => return self.inner.commit().await,
@@ -109,9 +118,6 @@ passed_on! {
     rollback_to(name: Savepoint) -> Result<(), StoreError>;
     release(name: Savepoint) -> Result<(), StoreError>;
     last_insert_id_reset() -> Result<(), StoreError>;
-    staged_write(sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError>;
-    staged_insert_many(sql: &Arc<str>, group: Range<usize>, rows: &[&[Value]]) -> Result<u64, StatementError>;
-    staged_update_many(sql: &Arc<str>, form: &UpdateForm, rows: &[&[Value]]) -> Result<u64, StatementError>;
     query(sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError>;
     outbox_insert(rows: &[OutboxRow]) -> Result<(), StoreError>;
     local_insert(rows: &[NewLocal]) -> Result<(), StoreError>;

@@ -12,6 +12,7 @@ mod condition;
 mod expression;
 mod functions;
 mod lexer;
+mod marks;
 mod parse;
 mod refusal;
 mod select;
@@ -30,6 +31,7 @@ use std::ops::Range;
 
 pub use catalogue::{Catalogue, ForeignKey, KeyColumn, ReferentialAction, TableFacts, TableKind};
 pub use functions::{UNITS, cast_types, names as function_names};
+pub use marks::Mark;
 pub use refusal::{At, Refusal, Rule};
 pub use update::UpdateShape;
 
@@ -127,8 +129,8 @@ pub struct Accepted {
     pub last_insert_id: bool,
     /// Whether the text ends in FOR UPDATE.
     pub locking: bool,
-    /// Byte offset of each `?` in the text, in order.
-    pub placeholders: Vec<usize>,
+    /// Each `?` of the text, in order.
+    pub marks: Vec<Mark>,
     /// Byte range of the group `(…)` behind VALUES, if an INSERT has one row; what folding repeats.
     pub values_group: Option<Range<usize>>,
     /// The shape of an UPDATE that can be folded.

@@ -9,7 +9,7 @@ use super::lexer::{self, Kind, Token};
 use super::refusal::{Refusal, Rule};
 use super::walk::{Named, Walk, construct};
 use super::write::InsertShape;
-use super::{Accepted, Declared, Dialect, Purpose, UpdateShape, Verb, parse, update, words};
+use super::{Accepted, Declared, Dialect, Purpose, UpdateShape, Verb, marks, parse, update, words};
 use crate::manifest::{Access, RowExpectation};
 
 /// An accepted text with every table that it names and where.
@@ -40,7 +40,7 @@ pub(super) fn read(sql: &str, dialect: Dialect, declared: &Declared<'_>) -> Resu
         on_duplicate_key: shape.upsert,
         last_insert_id,
         locking: shape.locking,
-        placeholders: tokens.iter().filter(|token| token.kind == Kind::Placeholder).map(|token| token.start).collect(),
+        marks: marks::marks(&statement, &tokens),
         values_group: if shape.rows == 1 { values_group(&tokens) } else { None },
         update: shape.update,
     };

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use sqlparser::ast::{AssignmentTarget, BinaryOperator, Expr, Ident, ObjectNamePart, Spanned, Update, Value};
+use sqlparser::ast::{AssignmentTarget, BinaryOperator, Expr, ObjectNamePart, Spanned, Update};
 
 use super::lexer::{Kind, Token};
+use super::marks::{column_of, lower, mark};
 use super::parse::place;
 
 /// The shape of an UPDATE without ORDER BY and LIMIT whose assignments do not read each other's columns.
@@ -76,32 +77,4 @@ fn conjuncts(condition: &Expr, tokens: &[Token<'_>], found: &mut Vec<(String, us
         }
         _ => {}
     }
-}
-
-#[expect(clippy::wildcard_enum_match_arm, reason = "anything else is no bare column")]
-fn column_of(expr: &Expr) -> Option<String> {
-    match expr {
-        Expr::Nested(inner) => column_of(inner),
-        Expr::Identifier(name) => Some(lower(name)),
-        Expr::CompoundIdentifier(parts) => parts.last().map(lower),
-        _ => None,
-    }
-}
-
-/// Which `?` of the text the expression is, if it is one.
-#[expect(clippy::wildcard_enum_match_arm, reason = "anything else is no `?`")]
-fn mark(expr: &Expr, tokens: &[Token<'_>]) -> Option<usize> {
-    match expr {
-        Expr::Nested(inner) => mark(inner, tokens),
-        Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
-            let at = place(value.span.start)?;
-            tokens.iter().filter(|token| token.kind == Kind::Placeholder).position(|token| token.at == at)
-        }
-        _ => None,
-    }
-}
-
-/// Columns are the same without regard to case.
-fn lower(name: &Ident) -> String {
-    name.value.to_lowercase()
 }

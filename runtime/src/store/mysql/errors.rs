@@ -150,6 +150,18 @@ impl MysqlError {
         if is_unread { Self::Answer { what, message } } else { Self::Connection { what, message } }
     }
 
+    /// The same, of another verb.
+    pub(super) fn named(mut self, verb: &'static str) -> Self {
+        match &mut self {
+            Self::Server { what, .. }
+            | Self::Connection { what, .. }
+            | Self::Gone { what, .. }
+            | Self::Answer { what, .. }
+            | Self::TooLarge { what, .. } => *what = verb,
+        }
+        self
+    }
+
     /// The server's number, if it has spoken.
     pub(super) fn number(&self) -> Option<u16> {
         match self {

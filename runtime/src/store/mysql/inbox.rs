@@ -11,7 +11,7 @@ use sqlx::mysql::MySqlRow;
 
 use super::{
     columns::{Columns, datetime},
-    many::{Many, cut},
+    many::{Many, cut_freely},
     session::Session,
 };
 use crate::{
@@ -109,9 +109,9 @@ pub(super) async fn insert(
 ) -> Result<Vec<InboxRow>, StoreError> {
     let mut answer = Vec::with_capacity(rows.len());
     let insert = if planted::is(Fault::InsertIgnore) { &INSERT_IGNORE } else { &INSERT };
-    for chunk in cut("inbox insert", rows, session.facts().packet_max, weight)? {
-        let done = session
-            .write_chunk("inbox insert", insert, chunk, |args, new: &NewInbox| {
+    for chunk in cut_freely("inbox insert", rows, session.facts().packet_max, weight)? {
+        let affected = session
+            .write_text("inbox insert", insert, chunk, weight, |args, new: &NewInbox| {
                 args.add(new.handler.0);
                 args.add(new.key.as_bytes());
                 args.add(new.fingerprint.as_bytes());
@@ -126,7 +126,7 @@ pub(super) async fn insert(
             .await?;
         // Each new row counts 1, one that was there 2.
         let keys = chunk.iter().map(|new| (new.handler, new.key.clone()));
-        if done.affected == chunk.len() as u64 {
+        if affected == chunk.len() as u64 {
             entered.first.extend(keys);
             answer.extend(chunk.iter().map(|new| first(token, new)));
             continue;

@@ -50,6 +50,18 @@ impl Many {
         Self { head, row, between, tail, texts: [const { [const { OnceLock::new() }; TEXTS] }; 2] }
     }
 
+    /// The text for these rows, with their values in it. The statement's own parts have no `?` but in the row.
+    fn with_values<T>(&self, flavour: Flavour, rows: &[T], bind: impl Fn(&mut Args, &T)) -> String {
+        let mut args = Args::text(self.head);
+        let mut before = "";
+        for row in rows {
+            args.row(before, self.row);
+            bind(&mut args, row);
+            before = self.between;
+        }
+        args.written(&self.tail(flavour))
+    }
+
     /// The text for 2^`power` rows.
     pub(super) fn text(&self, flavour: Flavour, power: usize) -> Arc<str> {
         let written = || self.written(flavour, 1 << power);
@@ -61,6 +73,10 @@ impl Many {
 
     fn written(&self, flavour: Flavour, rows: usize) -> Arc<str> {
         let middle = vec![self.row; rows].join(self.between);
+        format!("{}{middle}{}", self.head, self.tail(flavour)).into()
+    }
+
+    fn tail(&self, flavour: Flavour) -> String {
         let mut tail = String::with_capacity(self.tail.len() + 16);
         // MariaDB has no row alias; of MySQL's VALUES() the manual says that it will go (8.4 manual, 15.2.7.2).
         if self.tail.contains('{') && flavour == Flavour::Mysql {
@@ -77,7 +93,7 @@ impl Many {
             rest = after;
         }
         tail.push_str(rest);
-        format!("{}{middle}{tail}", self.head).into()
+        tail
     }
 }
 
@@ -97,6 +113,43 @@ impl Session {
             affected += self.write_chunk(what, many, chunk, &bind).await?.affected;
         }
         Ok(affected)
+    }
+
+    /// The same with the next trip, values in the text; what is too large for that is done at once.
+    pub(super) async fn write_later<T: Sync>(
+        &mut self,
+        what: &'static str,
+        many: &Many,
+        rows: &[T],
+        bytes: fn(&T) -> usize,
+        bind: impl Fn(&mut Args, &T) + Sync,
+    ) -> Result<(), MysqlError> {
+        for chunk in cut_freely(what, rows, self.facts().packet_max, bytes)? {
+            let text = many.with_values(self.flavour(), chunk, &bind);
+            if self.has_room_for(&text) {
+                self.later(what, &text).await?;
+            } else {
+                self.write_many(what, many, chunk, bytes, &bind).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a statement over rows, values in the text, with all that waits for a trip; the answer is what was affected.
+    pub(super) async fn write_text<T: Sync>(
+        &mut self,
+        what: &'static str,
+        many: &Many,
+        rows: &[T],
+        bytes: fn(&T) -> usize,
+        bind: impl Fn(&mut Args, &T) + Sync,
+    ) -> Result<u64, MysqlError> {
+        let text = many.with_values(self.flavour(), rows, &bind);
+        if !self.has_room_for(&text) {
+            return self.write_many(what, many, rows, bytes, &bind).await;
+        }
+        self.later(what, &text).await?;
+        Ok(self.send().await?.last().map_or(0, |answer| answer.affected))
     }
 
     /// Runs a statement over rows that [`cut`] has given.

@@ -14,9 +14,9 @@ mod columns;
 mod decode;
 mod errors;
 mod fleet;
-mod fold;
 mod held;
 mod inbox;
+mod literal;
 mod many;
 mod migrate;
 mod modules;
@@ -25,6 +25,7 @@ mod outgoing;
 mod queues;
 mod server;
 mod session;
+mod staged;
 mod starts;
 mod statements;
 mod stories;
@@ -240,7 +241,7 @@ impl Store for MysqlStore {
     }
 
     async fn start_end(&self, ends: &[StartEnd]) -> Result<(), StoreError> {
-        starts::end(&mut self.admin().await?.session, ends).await
+        starts::end_at_once(&mut self.admin().await?.session, ends).await
     }
 
     async fn handler_ensure(&self, name: &str) -> Result<HandlerId, StoreError> {

@@ -66,7 +66,7 @@ pub(super) async fn lock(session: &mut Session, keys: &[OrderKey]) -> Result<Vec
 /// Writes what has changed of locked rows.
 pub(super) async fn mark(session: &mut Session, rows: &[OrderRow]) -> Result<(), StoreError> {
     session
-        .write_many(
+        .write_later(
             "order mark",
             &MARK,
             rows,

@@ -50,7 +50,7 @@ static TALLY: Many = Many::insert(
 pub(super) async fn outbox_insert(session: &mut Session, rows: &[OutboxRow]) -> Result<(), StoreError> {
     let bytes = |row: &OutboxRow| row.payload.len() + row.event_type.len() + headers_bytes(&row.headers) + 1_024;
     session
-        .write_many("outbox insert", &OUTBOX, rows, bytes, |args, row: &OutboxRow| {
+        .write_later("outbox insert", &OUTBOX, rows, bytes, |args, row: &OutboxRow| {
             let headers = Message { headers: row.headers.clone(), ..Message::default() };
             args.add(row.event_id.as_str());
             args.add(row.destination.as_str());
@@ -82,7 +82,7 @@ fn headers_bytes(headers: &[oncebox_core::message::Header]) -> usize {
 pub(super) async fn local_insert(session: &mut Session, rows: &[NewLocal]) -> Result<(), StoreError> {
     let bytes = |row: &NewLocal| row.message.body.len() + headers_bytes(&row.message.headers);
     session
-        .write_many("local insert", &LOCAL, rows, bytes, |args, row: &NewLocal| {
+        .write_later("local insert", &LOCAL, rows, bytes, |args, row: &NewLocal| {
             args.add(row.source.as_str());
             args.add(datetime(row.due_us));
             args.add(row.hops);
@@ -121,7 +121,7 @@ pub(super) async fn tally_add(
     counts: &[(HandlerId, Verdict, u64)],
 ) -> Result<(), StoreError> {
     session
-        .write_many(
+        .write_later(
             "tally add",
             &TALLY,
             counts,

@@ -6,20 +6,21 @@
 
 use std::{
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
     time::{Duration, Instant},
 };
 
 use futures_util::TryStreamExt as _;
 use sqlx::{
-    Column as _, Connection as _, Either, Executor as _, SqlSafeStr, SqlStr, Statement as _, TypeInfo as _,
+    AssertSqlSafe, Column as _, Connection as _, Either, Executor as _, SqlSafeStr, SqlStr, Statement as _,
+    TypeInfo as _,
     mysql::{MySqlArguments, MySqlConnection, MySqlRow, MySqlStatement},
 };
 
 use super::{
     args::Args,
-    errors::{MysqlError, Sort, TOO_MANY_STATEMENTS, server_error},
+    errors::{MysqlError, NO_SUCH_SAVEPOINT, Sort, TOO_MANY_STATEMENTS, server_error},
     server::{Facts, Flavour, Server, Version},
     supervisor::Ended,
 };
@@ -34,7 +35,57 @@ pub(super) struct Session {
     /// Why it must not be used any more.
     lost: Option<String>,
     transaction: Transaction,
+    /// What goes with the next trip.
+    waiting: Waiting,
+    /// What a transaction was told at its begin, until somebody asks.
+    told: Option<MySqlRow>,
     used: Instant,
+}
+
+/// Statements that wait for the next trip, in one text.
+#[derive(Debug, Default)]
+struct Waiting {
+    text: String,
+    /// What each of them is.
+    whats: Vec<&'static str>,
+}
+
+/// What one statement of a text has answered.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    /// Rows found, as in [`Done`].
+    pub(super) affected: u64,
+    rows: Vec<MySqlRow>,
+}
+
+/// The server stopped in the middle of a text.
+#[derive(Debug)]
+pub(super) struct Stopped {
+    /// What the statements before the one that failed have affected.
+    pub(super) stood: Vec<u64>,
+    /// Why.
+    pub(super) error: MysqlError,
+}
+
+impl From<Stopped> for MysqlError {
+    fn from(stopped: Stopped) -> Self {
+        stopped.error
+    }
+}
+
+/// A transaction was not committed, or nobody knows.
+#[derive(Debug)]
+pub(super) struct Uncommitted {
+    /// Why.
+    pub(super) error: MysqlError,
+    /// COMMIT was asked for: what became of it is not known.
+    pub(super) is_unknown: bool,
+}
+
+impl From<Uncommitted> for StoreError {
+    fn from(uncommitted: Uncommitted) -> Self {
+        uncommitted.error.into()
+    }
 }
 
 /// What a statement has done.
@@ -83,6 +134,8 @@ enum Transaction {
 
 type Call<T> = Pin<Box<dyn Future<Output = (MySqlConnection, Result<T, sqlx::Error>)> + Send>>;
 
+/// What statements about savepoints are.
+pub(super) const SAVEPOINT: &str = "savepoint";
 /// A killed call's rest gets so long to see that its connection is closed.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -104,6 +157,8 @@ impl Session {
             connection: Some(connection),
             lost: None,
             transaction: Transaction::None,
+            waiting: Waiting::default(),
+            told: None,
             used: clock::monotonic(),
         })
     }
@@ -131,6 +186,7 @@ impl Session {
     /// Gives the connection up; every further call fails with `why`.
     pub(super) fn abandon(&mut self, why: impl Into<String>) {
         self.connection = None;
+        self.waiting = Waiting::default();
         self.lost.get_or_insert(why.into());
     }
 
@@ -151,34 +207,50 @@ impl Session {
         Ok(())
     }
 
-    /// Opens a transaction and asks something, in one trip; `sql` begins with `START TRANSACTION;`.
-    pub(super) async fn begin_with(&mut self, sql: &'static str) -> Result<Vec<MySqlRow>, MysqlError> {
+    /// Opens a transaction with the next trip, and asks something; [`Session::told`] is the answer.
+    pub(super) async fn begin_later(&mut self, asks: &str) -> Result<(), MysqlError> {
         self.rollback().await?;
-        let rows = self.script("begin", sql).await?;
+        self.told = None;
         self.transaction = Transaction::Open;
-        Ok(rows)
+        self.later("begin", "START TRANSACTION").await?;
+        self.later("begin", asks).await
     }
 
-    /// Makes the open transaction durable. After an error it is unknown whether it is, and the session is over.
-    pub(super) async fn commit(&mut self) -> Result<(), MysqlError> {
-        self.commit_with("COMMIT").await
+    /// What the open transaction was told at its begin.
+    pub(super) async fn told(&mut self) -> Result<Option<&MySqlRow>, MysqlError> {
+        if self.told.is_none() {
+            self.send().await?;
+        }
+        Ok(self.told.as_ref())
     }
 
-    /// The same with something before it, in one trip; `sql` ends with `COMMIT`.
-    pub(super) async fn commit_with(&mut self, sql: &'static str) -> Result<(), MysqlError> {
+    /// Makes the open transaction durable, after all that waits. After an error of COMMIT it is unknown whether it is, and
+    /// the session is over; one that came before has left the transaction open, or the server has undone it.
+    pub(super) async fn commit(&mut self) -> Result<(), Uncommitted> {
+        let known = |error| Uncommitted { error, is_unknown: false };
         if let Transaction::None = self.transaction {
-            return Err(MysqlError::Gone { what: "commit", message: "no transaction is open".to_owned() });
+            let message = "no transaction is open".to_owned();
+            return Err(known(MysqlError::Gone { what: "commit", message }));
         }
-        let done = self.script("commit", sql).await;
-        match done {
-            Ok(_) => self.transaction = Transaction::None,
-            Err(_) => self.abandon("the answer to COMMIT is not known"),
+        self.later("commit", "COMMIT").await.map_err(known)?;
+        let before = self.waiting.whats.len() - 1;
+        match self.send().await {
+            Ok(_) => {
+                self.transaction = Transaction::None;
+                Ok(())
+            }
+            // It was not asked for: the server stops at the first that fails.
+            Err(Stopped { stood, error }) if stood.len() < before && !error.ends_connection() => Err(known(error)),
+            Err(Stopped { error, .. }) => {
+                self.abandon("the answer to COMMIT is not known");
+                Err(Uncommitted { error, is_unknown: true })
+            }
         }
-        done.map(|_| ())
     }
 
     /// Undoes the open transaction, if there is one.
     pub(super) async fn rollback(&mut self) -> Result<(), MysqlError> {
+        self.waiting = Waiting::default();
         if let Transaction::None = self.transaction {
             return Ok(());
         }
@@ -208,6 +280,7 @@ impl Session {
         keep: Keep,
     ) -> Result<Done, MysqlError> {
         let (sql, args) = (sql.into_sql_str(), args.finished(what)?);
+        self.send().await?;
         self.call(what, move |mut connection| {
             Box::pin(async move {
                 let done = execute(&mut connection, sql, args, keep).await;
@@ -239,6 +312,7 @@ impl Session {
         keep: Keep,
     ) -> Result<Found, MysqlError> {
         let (sql, args) = (sql.into_sql_str(), args.finished(what)?);
+        self.send().await?;
         self.call(what, move |mut connection| {
             Box::pin(async move {
                 let found = find(&mut connection, sql, args, rows_max, keep).await;
@@ -248,14 +322,15 @@ impl Session {
         .await
     }
 
-    /// Runs one or several statements as text, without values; the answer holds the rows of all of them, in the text
-    /// protocol. Never used for a plugin's text: it would run more than one statement.
+    /// Runs one or several statements as text; the answer holds the rows of all of them, in the text protocol. Never used
+    /// for a plugin's text as its author wrote it.
     pub(super) async fn script(
         &mut self,
         what: &'static str,
         sql: impl SqlSafeStr,
     ) -> Result<Vec<MySqlRow>, MysqlError> {
         let sql = sql.into_sql_str();
+        self.send().await?;
         self.call(what, move |mut connection| {
             Box::pin(async move {
                 let rows = sqlx::raw_sql(sql).fetch_all(&mut connection).await;
@@ -265,9 +340,78 @@ impl Session {
         .await
     }
 
+    /// How many statements wait for the next trip.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.whats.len()
+    }
+
+    /// Whether a text more can go with the next trip.
+    pub(super) fn has_room_beside(&self, text: &str) -> bool {
+        self.waiting.text.len() + text.len() < self.facts.packet_max / 2
+    }
+
+    /// Whether a text can be sent, as one statement or among others.
+    pub(super) fn has_room_for(&self, text: &str) -> bool {
+        text.len() + 1_024 < self.facts.packet_max
+    }
+
+    /// One statement more for the next trip: its values are in it, and nobody waits for its answer. What it fails with is
+    /// told by whatever comes next.
+    pub(super) async fn later(&mut self, what: &'static str, text: &str) -> Result<(), MysqlError> {
+        self.usable(what)?;
+        if self.waiting.text.len() + text.len() > self.facts.packet_max / 2 {
+            self.send().await?;
+        }
+        let Waiting { text: waiting, whats } = &mut self.waiting;
+        if !whats.is_empty() {
+            waiting.push_str("; ");
+        }
+        waiting.push_str(text);
+        whats.push(what);
+        Ok(())
+    }
+
+    /// Sends what waits, in one trip; the answer is what each of them has answered, in order.
+    ///
+    /// # Errors
+    /// The server stops at the first that fails: what those before it have done, and what it says.
+    pub(super) async fn send(&mut self) -> Result<Vec<Answer>, Stopped> {
+        if self.waiting.whats.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Waiting { text, whats } = std::mem::take(&mut self.waiting);
+        let stood = Arc::new(Mutex::new(Vec::new()));
+        let counted = stood.clone();
+        let asked = whats.clone();
+        let ran = self
+            .call(whats[0], move |mut connection| {
+                Box::pin(async move {
+                    let ran = run_all(&mut connection, text, &counted).await;
+                    (connection, ran)
+                })
+            })
+            .await;
+        let stood = std::mem::take(&mut *stood.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut answers = match ran {
+            Ok(answers) => answers,
+            Err(error) => return Err(self.stopped(&asked, stood, error)),
+        };
+        if answers.len() != asked.len() {
+            // What has run is not what was sent: nothing on this connection can be believed.
+            let message = format!("{} answers to {} statements", answers.len(), asked.len());
+            self.abandon(message.clone());
+            return Err(Stopped { stood: Vec::new(), error: MysqlError::Connection { what: asked[0], message } });
+        }
+        if let Some(told) = answers.iter_mut().find_map(|answer| answer.rows.pop()) {
+            self.told = Some(told);
+        }
+        Ok(answers)
+    }
+
     /// Lets the server prepare a text and tell what it is; nothing of it is kept.
     pub(super) async fn describe(&mut self, what: &'static str, sql: impl SqlSafeStr) -> Result<Described, MysqlError> {
         let sql = sql.into_sql_str();
+        self.send().await?;
         self.call(what, move |mut connection| {
             Box::pin(async move {
                 let described = describe(&mut connection, sql).await;
@@ -277,19 +421,40 @@ impl Session {
         .await
     }
 
+    /// A savepoint that is not there means that this is no longer the transaction which set it.
+    fn stopped(&mut self, asked: &[&'static str], stood: Vec<u64>, error: MysqlError) -> Stopped {
+        let what = asked.get(stood.len()).copied().unwrap_or("statements");
+        let error = error.named(what);
+        if what != SAVEPOINT || error.number() != Some(NO_SUCH_SAVEPOINT) {
+            return Stopped { stood, error };
+        }
+        let message = format!("{error}: the transaction is not the one that was begun");
+        self.abandon(message.clone());
+        Stopped { stood, error: MysqlError::Connection { what, message } }
+    }
+
+    /// Whether anything more may be asked in the open transaction's name.
+    fn usable(&self, what: &'static str) -> Result<(), MysqlError> {
+        match &self.transaction {
+            Transaction::Gone(why) => Err(MysqlError::Gone { what, message: why.clone() }),
+            Transaction::None | Transaction::Open if self.connection.is_none() => Err(self.over(what)),
+            Transaction::None | Transaction::Open => Ok(()),
+        }
+    }
+
+    fn over(&self, what: &'static str) -> MysqlError {
+        let why = self.lost.as_deref().unwrap_or("an earlier call on the connection was given up");
+        MysqlError::Connection { what, message: format!("the session is over: {why}") }
+    }
+
     /// Begins a call and waits for its end, as long as it may take.
     async fn call<T: Send + 'static>(
         &mut self,
         what: &'static str,
         begin: impl FnOnce(MySqlConnection) -> Call<T>,
     ) -> Result<T, MysqlError> {
-        if let Transaction::Gone(why) = &self.transaction {
-            return Err(MysqlError::Gone { what, message: why.clone() });
-        }
-        let Some(connection) = self.connection.take() else {
-            let why = self.lost.as_deref().unwrap_or("an earlier call on the connection was given up");
-            return Err(MysqlError::Connection { what, message: format!("the session is over: {why}") });
-        };
+        self.usable(what)?;
+        let Some(connection) = self.connection.take() else { return Err(self.over(what)) };
         let mut call = Begun(Some(begin(connection)));
         match tokio::time::timeout(self.server.call_time(), &mut call).await {
             Ok((connection, done)) => {
@@ -407,6 +572,27 @@ async fn find(
         (None, None) => named(prepared(connection, &sql).await?.columns()),
     };
     Ok(found)
+}
+
+async fn run_all(
+    connection: &mut MySqlConnection,
+    text: String,
+    stood: &Mutex<Vec<u64>>,
+) -> Result<Vec<Answer>, sqlx::Error> {
+    let mut done = Vec::new();
+    let mut answer = Answer::default();
+    let mut answers = sqlx::raw_sql(AssertSqlSafe(text)).fetch_many(connection);
+    while let Some(next) = answers.try_next().await? {
+        match next {
+            Either::Right(row) => answer.rows.push(row),
+            Either::Left(result) => {
+                answer.affected = result.rows_affected();
+                stood.lock().unwrap_or_else(PoisonError::into_inner).push(answer.affected);
+                done.push(std::mem::take(&mut answer));
+            }
+        }
+    }
+    Ok(done)
 }
 
 async fn describe(connection: &mut MySqlConnection, sql: SqlStr) -> Result<Described, sqlx::Error> {

@@ -9,7 +9,7 @@ use oncebox_core::{
 };
 use sqlx::mysql::MySqlRow;
 
-use super::{columns::Columns, many::Many, session::Session};
+use super::{args::Args, columns::Columns, errors::MysqlError, many::Many, session::Session};
 use crate::store::{
     HandlerId, StartEnd, StartRow, StoreError, Suspect,
     starts::{ends_listed, listed, starts},
@@ -152,10 +152,20 @@ pub(super) async fn alone(session: &mut Session, suspect: &Suspect, start: Start
     }
 }
 
-/// Sorted by the caller.
+/// Outside of a unit of work, where nothing comes next.
+pub(super) async fn end_at_once(session: &mut Session, ends: &[StartEnd]) -> Result<(), StoreError> {
+    end(session, ends).await?;
+    session.send().await.map_err(MysqlError::from)?;
+    Ok(())
+}
+
+/// Sorted by the caller; goes with the next trip.
 pub(super) async fn end(session: &mut Session, ends: &[StartEnd]) -> Result<(), StoreError> {
     for chunk in ends.chunks(LIST_MAX) {
-        session.execute("start end", END, args![ends_listed(chunk)]).await?;
+        let mut args = Args::text("");
+        args.row("", END);
+        args.add(ends_listed(chunk));
+        session.later("start end", &args.written("")).await?;
     }
     Ok(())
 }

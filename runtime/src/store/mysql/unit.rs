@@ -1,32 +1,33 @@
 //! A lane's session and its unit of work. The order of the calls is the host's (`host/unit_of_work.rs`); here is what
 //! each of them is on MySQL and MariaDB, and what an error leaves of the transaction.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use oncebox_core::{
     blame::Start,
-    fold::UpdateForm,
     ids::{BootId, LeaseToken},
     life::Verdict,
     value::Value,
 };
+use sqlx::mysql::MySqlRow;
 use tokio::sync::watch;
 
 use super::{
     columns::Columns,
-    errors::{MysqlError, NO_SUCH_SAVEPOINT, Sort},
-    fold, held,
+    errors::{MysqlError, Sort},
+    held,
     inbox::{self, Entered},
     order, outgoing,
     server::Server,
-    session::Session,
-    starts,
+    session::{SAVEPOINT, Session, Uncommitted},
+    staged, starts,
     statements::{self, Signatures},
 };
 use crate::store::{
-    HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
-    OrderKey, OrderRow, OutboxRow, QueryAnswer, Savepoint, StartEnd, StatementError, StoreError, Suspect, UnitOfWork,
+    Halted, HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox,
+    NewLocal, OrderKey, OrderRow, OutboxRow, QueryAnswer, Savepoint, Staged, StartEnd, StatementError, StoreError,
+    Suspect, UnitOfWork,
 };
 
 /// One session, owned by a lane.
@@ -79,16 +80,8 @@ impl Lane for MysqlLane {
 
     async fn begin(&mut self) -> Result<Box<dyn UnitOfWork + '_>, StoreError> {
         self.ready().await?;
-        let rows = self.session.begin_with(concat!("START TRANSACTION; ", now_us!())).await?;
-        let now_us = rows.first().map(|row| Columns::of("the clock", row).integer(0)).transpose()?;
-        Ok(Box::new(MysqlUnit {
-            lane: self,
-            now_us,
-            has_released: false,
-            has_news: false,
-            entered: Entered::default(),
-            has_marks: false,
-        }))
+        self.session.begin_later(now_us!()).await?;
+        Ok(Box::new(MysqlUnit { lane: self, has_news: false, entered: Entered::default(), has_marks: false }))
     }
 
     async fn close(mut self: Box<Self>) {
@@ -99,10 +92,6 @@ impl Lane for MysqlLane {
 /// The open transaction of a lane's session.
 struct MysqlUnit<'a> {
     lane: &'a mut MysqlLane,
-    /// The clock at its begin, until it is asked for.
-    now_us: Option<i64>,
-    /// The savepoint before the marks is released together with COMMIT, in one trip.
-    has_released: bool,
     /// Others may wait for what it writes.
     has_news: bool,
     /// What it has put into the inbox.
@@ -111,6 +100,15 @@ struct MysqlUnit<'a> {
 }
 
 impl MysqlUnit<'_> {
+    /// Others may wait for the keys that it has entered: they are taken back, and COMMIT lets the others go. After a
+    /// ROLLBACK all of them but one would be deadlocked (45 of 60 tries; so none).
+    async fn give_back(&mut self) -> Result<(), StoreError> {
+        if !self.entered.first.is_empty() && self.take_back().await.is_ok() {
+            return Ok(self.session().commit().await?);
+        }
+        Ok(self.session().rollback().await?)
+    }
+
     async fn take_back(&mut self) -> Result<(), StoreError> {
         if self.has_marks {
             self.rollback_to(Savepoint::Marks).await?;
@@ -123,30 +121,12 @@ impl MysqlUnit<'_> {
     fn session(&mut self) -> &mut Session {
         &mut self.lane.session
     }
-
-    /// A savepoint that is not there (1305) means that this is no longer the transaction which set it.
-    async fn savepoint_text(&mut self, what: &'static str, sql: &'static str) -> Result<(), StoreError> {
-        match self.session().script(what, sql).await {
-            Ok(_) => Ok(()),
-            Err(error) if error.number() == Some(NO_SUCH_SAVEPOINT) => {
-                let message = format!("{error}: the transaction is not the one that was begun");
-                self.session().abandon(message.clone());
-                Err(StoreError::Away { message })
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
 }
 
 #[async_trait]
 impl UnitOfWork for MysqlUnit<'_> {
     async fn now_us(&mut self) -> Result<i64, StoreError> {
-        if let Some(now_us) = self.now_us.take() {
-            return Ok(now_us);
-        }
-        let rows = self.session().rows("clock", now_us!(), args![]).await?;
-        let unread = || StoreError::Corrupt { table: "the clock", message: "no answer".to_owned() };
-        rows.first().map(|row| Columns::of("the clock", row).integer(0)).ok_or_else(unread)?
+        clock(self.session().told().await?)
     }
 
     async fn inbox_insert(&mut self, token: LeaseToken, rows: &[NewInbox]) -> Result<Vec<InboxRow>, StoreError> {
@@ -187,7 +167,7 @@ impl UnitOfWork for MysqlUnit<'_> {
             Savepoint::Marks => "SAVEPOINT ob_marks",
             Savepoint::Event => "SAVEPOINT ob_event",
         };
-        self.savepoint_text("savepoint", sql).await?;
+        self.session().later(SAVEPOINT, sql).await?;
         self.has_marks |= name == Savepoint::Marks;
         Ok(())
     }
@@ -197,17 +177,16 @@ impl UnitOfWork for MysqlUnit<'_> {
             Savepoint::Marks => "ROLLBACK TO SAVEPOINT ob_marks",
             Savepoint::Event => "ROLLBACK TO SAVEPOINT ob_event",
         };
-        self.savepoint_text("rollback to savepoint", sql).await
+        Ok(self.session().later(SAVEPOINT, sql).await?)
     }
 
     async fn release(&mut self, name: Savepoint) -> Result<(), StoreError> {
-        match name {
-            Savepoint::Marks => {
-                self.has_released = true;
-                Ok(())
-            }
-            Savepoint::Event => self.savepoint_text("release savepoint", "RELEASE SAVEPOINT ob_event").await,
-        }
+        // That of the marks proves, with COMMIT, that the transaction is still the one that was begun.
+        let sql = match name {
+            Savepoint::Marks => "RELEASE SAVEPOINT ob_marks",
+            Savepoint::Event => "RELEASE SAVEPOINT ob_event",
+        };
+        Ok(self.session().later(SAVEPOINT, sql).await?)
     }
 
     async fn last_insert_id_reset(&mut self) -> Result<(), StoreError> {
@@ -215,26 +194,8 @@ impl UnitOfWork for MysqlUnit<'_> {
         Ok(())
     }
 
-    async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError> {
-        statements::write(&mut self.lane.session, &mut self.lane.signatures, sql, params).await
-    }
-
-    async fn staged_insert_many(
-        &mut self,
-        sql: &Arc<str>,
-        group: Range<usize>,
-        rows: &[&[Value]],
-    ) -> Result<u64, StatementError> {
-        fold::insert_many(&mut self.lane.session, &mut self.lane.signatures, sql, group, rows).await
-    }
-
-    async fn staged_update_many(
-        &mut self,
-        sql: &Arc<str>,
-        form: &UpdateForm,
-        rows: &[&[Value]],
-    ) -> Result<u64, StatementError> {
-        fold::update_many(&mut self.lane.session, &mut self.lane.signatures, sql, form, rows).await
+    async fn staged_writes(&mut self, writes: &[Staged<'_>]) -> Result<Vec<u64>, Halted> {
+        staged::write_all(&mut self.lane.session, &mut self.lane.signatures, writes).await
     }
 
     async fn query(&mut self, sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError> {
@@ -281,27 +242,27 @@ impl UnitOfWork for MysqlUnit<'_> {
         starts::end(self.session(), ends).await
     }
 
-    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
-        // RELEASE proves that the transaction is still the one that was begun: after an error COMMIT is not run.
-        let sql = if self.has_released { "RELEASE SAVEPOINT ob_marks; COMMIT" } else { "COMMIT" };
-        match self.lane.session.commit_with(sql).await {
+    async fn commit(mut self: Box<Self>) -> Result<(), StoreError> {
+        match self.lane.session.commit().await {
             Ok(()) => {
                 if self.has_news {
                     self.lane.changes.send_modify(|changes| *changes += 1);
                 }
                 Ok(())
             }
-            Err(error) => Err(uncommitted(error)),
+            Err(Uncommitted { error, is_unknown: true }) => Err(uncommitted(error)),
+            // Nothing may stay locked while the host waits for a better time.
+            Err(Uncommitted { error, is_unknown: false }) => {
+                if let Err(second) = self.give_back().await {
+                    tracing::debug!(error = %second, "could not give back");
+                }
+                Err(error.into())
+            }
         }
     }
 
-    /// Others may wait for the keys that it has entered: they are taken back, and COMMIT lets the others go. After a
-    /// ROLLBACK all of them but one would be deadlocked (45 of 60 tries; so none).
     async fn give_up(mut self: Box<Self>) -> Result<(), StoreError> {
-        if !self.entered.first.is_empty() && self.take_back().await.is_ok() {
-            return self.commit().await;
-        }
-        self.rollback().await
+        self.give_back().await
     }
 
     async fn rollback(self: Box<Self>) -> Result<(), StoreError> {
@@ -326,6 +287,10 @@ fn uncommitted(error: MysqlError) -> StoreError {
 /// The database's clock on a session of the store's own.
 pub(super) async fn now_us(session: &mut Session) -> Result<i64, StoreError> {
     let rows = session.rows("clock", now_us!(), args![]).await?;
+    clock(rows.first())
+}
+
+fn clock(row: Option<&MySqlRow>) -> Result<i64, StoreError> {
     let unread = || StoreError::Corrupt { table: "the clock", message: "no answer".to_owned() };
-    rows.first().map(|row| Columns::of("the clock", row).integer(0)).ok_or_else(unread)?
+    row.map(|row| Columns::of("the clock", row).integer(0)).ok_or_else(unread)?
 }

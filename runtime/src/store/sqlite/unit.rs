@@ -2,7 +2,6 @@
 //! that rows which are read here cannot change before the commit; the locks of other stores are plain reads here.
 
 use std::{
-    ops::Range,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -10,7 +9,6 @@ use std::{
 use async_trait::async_trait;
 use oncebox_core::{
     blame::Start,
-    fold::UpdateForm,
     ids::{BootId, BusinessKey, Fingerprint, LeaseToken},
     life::{HeldState, InboxState, Verdict},
     value::Value,
@@ -21,9 +19,9 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use super::{admin, errors::store_error, held, order, queues, starts, statements};
 use crate::clock;
 use crate::store::{
-    HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox, NewLocal,
-    OrderKey, OrderRow, OutboxRow, QueryAnswer, RuleId, Savepoint, StartEnd, StatementError, StoreError, Suspect,
-    UnitOfWork, encode_headers, starts::columns,
+    Halted, HandlerId, HeldId, HeldMark, InboxKey, InboxMark, InboxRow, Lane, LocalId, NewAttempt, NewHeld, NewInbox,
+    NewLocal, OrderKey, OrderRow, OutboxRow, QueryAnswer, RuleId, Savepoint, Staged, StartEnd, StatementError,
+    StoreError, Suspect, UnitOfWork, encode_headers, starts::columns,
 };
 
 /// One connection, owned by a lane.
@@ -286,32 +284,24 @@ impl UnitOfWork for SqliteUnit<'_> {
         Ok(())
     }
 
-    async fn staged_write(&mut self, sql: &Arc<str>, params: &[Value]) -> Result<u64, StatementError> {
-        statements::write(&mut self.lane.connection, sql, params).await
-    }
-
     /// Row by row: nothing is saved here, where no statement crosses a network.
-    async fn staged_insert_many(
-        &mut self,
-        sql: &Arc<str>,
-        _group: Range<usize>,
-        rows: &[&[Value]],
-    ) -> Result<u64, StatementError> {
-        let mut matched = 0;
-        for row in rows {
-            matched += statements::write(&mut self.lane.connection, sql, row).await?;
+    async fn staged_writes(&mut self, writes: &[Staged<'_>]) -> Result<Vec<u64>, Halted> {
+        let mut matched = Vec::with_capacity(writes.len());
+        for write in writes {
+            let (text, rows) = match write {
+                Staged::One(text, params) => (text, std::slice::from_ref(params)),
+                Staged::InsertMany(text, _, rows) | Staged::UpdateMany(text, _, rows) => (text, rows.as_slice()),
+            };
+            let mut sum = 0;
+            for row in rows {
+                match statements::write(&mut self.lane.connection, text.sql, row).await {
+                    Ok(rows) => sum += rows,
+                    Err(error) => return Err(Halted { matched, error }),
+                }
+            }
+            matched.push(sum);
         }
         Ok(matched)
-    }
-
-    /// Row by row, as the INSERT.
-    async fn staged_update_many(
-        &mut self,
-        sql: &Arc<str>,
-        _form: &UpdateForm,
-        rows: &[&[Value]],
-    ) -> Result<u64, StatementError> {
-        self.staged_insert_many(sql, 0..0, rows).await
     }
 
     async fn query(&mut self, sql: &Arc<str>, params: &[Value], rows_max: u32) -> Result<QueryAnswer, StatementError> {

@@ -1,6 +1,6 @@
 //! Accepted statements and what is known of them.
 
-use super::super::Verb;
+use super::super::{Mark, Verb};
 use super::{ANY, Dialect, KEY, L, LITE, MY, Purpose, Q, S, World, marks};
 
 /// (purpose, dialect, text, verb, written table, tables read, flags: u upsert, i last insert id, l locking)
@@ -99,8 +99,8 @@ fn plain_statements_are_accepted_with_their_facts() {
                     && accepted.on_duplicate_key == flags.contains('u')
                     && accepted.last_insert_id == flags.contains('i')
                     && accepted.locking == flags.contains('l')
-                    && accepted.placeholders.len() == marks(sql)
-                    && accepted.placeholders.iter().all(|at| sql.as_bytes()[*at] == b'?');
+                    && accepted.marks.len() == marks(sql)
+                    && accepted.marks.iter().all(|mark| sql.as_bytes()[mark.at] == b'?');
                 if !same {
                     wrong.push(format!("{dialect}: {sql}\n    {accepted:?}"));
                 }
@@ -129,7 +129,7 @@ fn the_group_behind_values_of_one_row_is_found_in_the_authors_text() {
 fn a_question_mark_inside_of_a_literal_or_name_is_no_parameter() {
     let world = World::plain();
     let sql = "UPDATE account SET note = 'why?' WHERE id = ?";
-    assert_eq!(world.check(S, MY, sql, 1).unwrap().placeholders, [sql.len() - 1]);
+    assert_eq!(world.check(S, MY, sql, 1).unwrap().marks, [Mark { at: sql.len() - 1, is_alone: true }]);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_verdict_points_into_the_authors_bytes_and_has_no_text_of_its_own() {
     let sql = "insert into  `account`\n(id, a)values(  ? ,'é' )";
     let accepted = world.check(S, MY, sql, 1).unwrap();
     // Counted by hand: 23 bytes to the line end, "(id, a)values" 13 more, then "(  ".
-    assert_eq!(accepted.placeholders, [39]);
+    assert_eq!(accepted.marks.iter().map(|mark| mark.at).collect::<Vec<_>>(), [39]);
     assert_eq!(accepted.values_group, Some(36..48));
     assert_eq!(&sql[36..48], "(  ? ,'é' )");
     // Names are all that it repeats: without backticks, otherwise as written.

@@ -344,7 +344,7 @@ fn a_text_out_of_bounds_is_refused_as_too_large() {
     assert_eq!(refusal.rule, Rule::TooLarge, "{refusal}");
     // and just within
     let chain = format!("DELETE FROM account WHERE id = 1{}", " OR id = 1".repeat(100));
-    assert_eq!(world.check(ANY, MY, &chain, 0).map(|accepted| accepted.placeholders), Ok(vec![]));
+    assert_eq!(world.check(ANY, MY, &chain, 0).map(|accepted| accepted.marks), Ok(vec![]));
 }
 
 #[test]
