@@ -24,6 +24,9 @@ use crate::{
     patience::{PATIENCE, eventually},
 };
 
+/// The number of the signal that asks a process to end.
+const SIGTERM: u32 = 15;
+
 /// The binary: `ONCEBOX_BIN`, or the one of this build, built once if it is not up to date.
 ///
 /// # Panics
@@ -355,6 +358,17 @@ impl Host {
     /// That cannot be seen.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Whether it listens for SIGTERM yet: one that has only just been started is ended by it, as any program.
+    ///
+    /// # Panics
+    /// It has ended.
+    #[must_use]
+    pub fn heeds_terminate(&self) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(caught.trim(), 16).unwrap() & (1 << (SIGTERM - 1)) != 0
     }
 
     /// Sends SIGTERM.

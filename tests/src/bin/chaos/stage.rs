@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use oncebox_tests::{
     fleet::{Fleet, Plan, Route, TENANT, TenantPlan},
     host::{Footprint, Host},
-    patience::{PATIENCE, pass},
+    patience::{PATIENCE, eventually, pass},
     probe::ledger_of_version,
     proxy::{Protocol, Proxy, Treatment},
     services::PrivateServer,
@@ -189,6 +189,7 @@ impl Stage {
         self.done.stops += 1;
         self.mend(host);
         let mut ending = self.hosts[host].host.take().unwrap();
+        eventually("heeding SIGTERM", PATIENCE, || ending.heeds_terminate().then_some(()));
         ending.terminate();
         assert_eq!(ending.ended_within(PATIENCE * 2), 0, "host {} did not end in good order", HOSTS[host]);
         self.start(host);
