@@ -4,6 +4,8 @@
 //! `host/road.rs` shows a batch's way from the source to the settlement, `host/unit_of_work.rs` its transaction.
 
 pub mod access;
+#[cfg(feature = "count-allocations")]
+pub mod allocations;
 pub mod cli;
 pub mod clock;
 pub mod code;

@@ -213,6 +213,8 @@ impl Metrics {
         let mut out = Vec::new();
         // Writing into memory does not fail; a metric that cannot be written is left out.
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut out);
+        #[cfg(feature = "count-allocations")]
+        out.extend(format!("oncebox_allocations_total {}\n", crate::allocations::count()).into_bytes());
         String::from_utf8_lossy(&out).into_owned()
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod checker;
 pub mod command;
+pub mod counters;
 pub mod database;
 pub mod feed;
 pub mod fleet;

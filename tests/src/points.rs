@@ -2,9 +2,64 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
-use std::{fs, process::Command};
+use std::{collections::VecDeque, fs, ops::Range, process::Command};
+
+use lapin::{
+    BasicProperties, Connection, ConnectionProperties,
+    options::{BasicPublishOptions, ConfirmSelectOptions},
+    types::{AMQPValue, FieldTable},
+};
 
 use crate::{host::binary, script::checkout};
+
+/// Accounts that events add to, in turn.
+pub const USERS: u32 = 1_000;
+/// Confirms that may be awaited at once.
+const AWAITED_MAX: usize = 1_000;
+
+/// The statement that makes the accounts, each without points.
+#[must_use]
+pub fn accounts() -> String {
+    let accounts: Vec<String> = (0..USERS).map(|user| format!("({user}, 0)")).collect();
+    format!("INSERT INTO points_account (user_id, points) VALUES {}", accounts.join(", "))
+}
+
+/// The body of an event: one point for an account.
+#[must_use]
+pub fn body(n: u32) -> String {
+    let user = n % USERS;
+    format!("{{\"orderId\": {n}, \"userId\": {user}, \"amount\": 1, \"receiptNo\": \"R-{n}\"}}")
+}
+
+/// Puts events into a queue; every one is confirmed.
+///
+/// # Errors
+/// The broker's.
+pub async fn preload(url: &str, queue: &str, events: Range<u32>) -> Result<(), lapin::Error> {
+    let connection = Connection::connect(url, ConnectionProperties::default()).await?;
+    let channel = connection.create_channel().await?;
+    channel.confirm_select(ConfirmSelectOptions::default()).await?;
+    let mut awaited = VecDeque::new();
+    for n in events {
+        let mut headers = FieldTable::default();
+        headers.insert("event-type".into(), AMQPValue::LongString("order.paid".into()));
+        let properties = BasicProperties::default()
+            .with_delivery_mode(2)
+            .with_message_id(format!("m-{n}").into())
+            .with_headers(headers);
+        let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
+        awaited.push_back(channel.basic_publish("".into(), queue.into(), options, body(n).as_bytes(), properties).await?);
+        if awaited.len() >= AWAITED_MAX
+            && let Some(confirm) = awaited.pop_front()
+        {
+            confirm.await?;
+        }
+    }
+    for confirm in awaited {
+        confirm.await?;
+    }
+    connection.close(200, "OK".into()).await
+}
 
 /// The module, built as its author builds it.
 ///

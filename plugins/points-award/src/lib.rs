@@ -36,7 +36,7 @@ impl Handler for PointsAward {
 
         let awarded = PointsAwarded { order_id: order.order_id, user_id: order.user_id, points };
         events::points_awarded().json("points.awarded", &awarded)?.emit();
-        log::info!(order = order.order_id, user = order.user_id; "awarded {points} points");
+        log::debug!(order = order.order_id, user = order.user_id; "awarded {points} points");
         Ok(Done::applied())
     }
 }

@@ -1,16 +1,16 @@
 //! Newtypes for the byte strings that must never be mixed up.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// The business's own name of an effect, e.g. `order:42:paid`; bytes, compared byte for byte.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BusinessKey(Vec<u8>);
+pub struct BusinessKey(Arc<[u8]>);
 
 impl BusinessKey {
     /// Wraps the bytes of a key that a rule has rendered or a table has kept.
     #[must_use]
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
-        Self(bytes.into())
+        Self(Into::<Vec<u8>>::into(bytes).into())
     }
 
     /// The key's bytes.

@@ -1,7 +1,7 @@
 //! The log lines of one run: bounded in number and length, and handed to tracing with target `plugin`.
 
 use oncebox_core::ids::shown;
-use tracing::{debug, error, info, trace, warn};
+use tracing::{debug, enabled, error, info, trace, warn};
 
 use super::{contract::log::Level, text::tamed};
 
@@ -40,9 +40,13 @@ impl Lines {
                 return;
             }
         }
+        self.written += u32::from(kept);
+        // What nobody reads is not written down.
+        if !is_error && !is_spoken(level) {
+            return;
+        }
         let line = rendered(message, fields);
         if kept {
-            self.written += 1;
             speak(whose, level, &line);
         }
         // Also of a dropped line: a panic hook speaks last, after any flood.
@@ -78,6 +82,16 @@ fn rendered(message: &str, fields: &[(String, String)]) -> String {
         line.push_str(&tamed(value, LINE_BYTES_MAX));
     }
     super::text::cut(line, LINE_BYTES_MAX)
+}
+
+fn is_spoken(level: Level) -> bool {
+    match level {
+        Level::Trace => enabled!(target: "plugin", tracing::Level::TRACE),
+        Level::Debug => enabled!(target: "plugin", tracing::Level::DEBUG),
+        Level::Info => enabled!(target: "plugin", tracing::Level::INFO),
+        Level::Warn => enabled!(target: "plugin", tracing::Level::WARN),
+        Level::Error => enabled!(target: "plugin", tracing::Level::ERROR),
+    }
 }
 
 fn speak(whose: Whose<'_>, level: Level, line: &str) {

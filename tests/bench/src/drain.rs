@@ -10,16 +10,18 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use oncebox::clock;
 use oncebox_tests::{
+    counters::Counters,
     database::Tables as _,
     host::{Host, Site},
     patience::pass,
+    points::USERS,
     services::Session,
 };
 
 use crate::{
     contestant::{Contestant, Role},
-    counters::{Counters, cpu_us, peak_mib},
-    stage::{Kit, Stage, USERS},
+    processes::{cpu_us, database_us, peak_mib},
+    stage::{Kit, Stage},
 };
 
 /// Between two looks at how far it is: each costs the database a walk through an index.
@@ -124,12 +126,13 @@ pub(crate) fn drain(kit: &Kit, contestant: &Contestant, events: u32) -> Result<D
     let site = (contestant.role == Role::Ours).then(|| stage.site(kit));
     let tables = Tables::of(contestant.role);
     let session = stage.session();
-    let before = Counters::read(&session)?;
+    let (before, database_before) = (Counters::read(&session), database_us());
     let mut player = Player::start(&stage, contestant, site.as_ref())?;
     let decided = until_decided(&session, &tables, &mut player, events);
     decided?;
     let (host_us, peak) = (cpu_us(player.id()), peak_mib(player.id()));
-    let used = Counters::read(&session)? - before;
+    let used = Counters::read(&session) - before;
+    let database_us = database_us().saturating_sub(database_before);
     player.stop()?;
     tables.check(&session, events)?;
     ensure!(stage.waiting(kit)? == 0, "messages are left in the queue");
@@ -141,7 +144,7 @@ pub(crate) fn drain(kit: &Kit, contestant: &Contestant, events: u32) -> Result<D
         redo_bytes: each(used.redo_bytes),
         commits: each(used.commits),
         host_us: each(host_us.context("its processor time cannot be read")?),
-        database_us: each(used.database_us),
+        database_us: each(database_us),
         peak_mib: peak.context("its memory cannot be read")?,
     };
     Ok(Drained { per_second: tables.per_second(&session, events)?, cost: Some(cost) })

@@ -2,9 +2,9 @@
 //! same events into the same tables under the same guarantee, in turns. How it is done fairly: `docs/performance.md`.
 
 mod contestant;
-mod counters;
 mod drain;
 mod options;
+mod processes;
 mod report;
 mod stage;
 mod statistics;

@@ -3,18 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use lapin::{
-    BasicProperties, Connection, ConnectionProperties,
-    options::{BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions},
-    types::{AMQPValue, FieldTable},
-};
+use lapin::{Connection, ConnectionProperties, options::QueueDeclareOptions, types::FieldTable};
 use oncebox::{
     clock,
     plugin::{Attempt, Context as RunContext, Engine, EngineLimits, Event, Outcome, RunLimits},
 };
 use oncebox_tests::{
     host::Site,
-    points::{self, points_award},
+    points::{self, body, points_award},
     services::{Kind, Server, Session, Vhost},
     tenant_database::TenantDatabase,
 };
@@ -23,12 +19,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::options::Options;
 
-/// Accounts that events add to, in turn.
-pub(crate) const USERS: u32 = 1_000;
 /// The queue.
 pub(crate) const QUEUE: &str = "orders";
-/// Confirms that may be awaited at once.
-const AWAITED_MAX: usize = 1_000;
 
 /// What the contestants find in the database, as `peers/README.md` has it.
 const PAGE: &str = include_str!("../peers/README.md");
@@ -103,12 +95,6 @@ fn attempt(n: usize) -> Attempt {
     }
 }
 
-/// The body of a message.
-fn body(n: u32) -> String {
-    let user = n % USERS;
-    format!("{{\"orderId\": {n}, \"userId\": {user}, \"amount\": 1, \"receiptNo\": \"R-{n}\"}}")
-}
-
 /// Where one drain takes place; gone when it is dropped.
 pub(crate) struct Stage {
     tenant: TenantDatabase,
@@ -124,45 +110,15 @@ impl Stage {
         for table in tables.split(';').map(str::trim).filter(|table| !table.is_empty()) {
             tenant.database.execute(table);
         }
-        let accounts: Vec<String> = (0..USERS).map(|user| format!("({user}, 0)")).collect();
-        tenant.database.execute(&format!("INSERT INTO points_account VALUES {}", accounts.join(", ")));
+        tenant.database.execute(&points::accounts());
         kit.runtime.block_on(tenant.ready(&["points_account", "points_ledger", "inbox", "outbox"]))?;
         let vhost = Vhost::create(&Server::rabbitmq());
         vhost.declare_queue(QUEUE, &json!({ "x-queue-type": "quorum" }));
         let stage = Self { tenant, vhost, events };
         if is_consumed {
-            kit.runtime.block_on(stage.preload())?;
+            kit.runtime.block_on(points::preload(&stage.vhost.url(), QUEUE, 0..events))?;
         }
         Ok(stage)
-    }
-
-    /// Fills the queue; every message is confirmed.
-    async fn preload(&self) -> Result<()> {
-        let connection = Connection::connect(&self.vhost.url(), ConnectionProperties::default()).await?;
-        let channel = connection.create_channel().await?;
-        channel.confirm_select(ConfirmSelectOptions::default()).await?;
-        let mut awaited = std::collections::VecDeque::new();
-        for n in 0..self.events {
-            let mut headers = FieldTable::default();
-            headers.insert("event-type".into(), AMQPValue::LongString("order.paid".into()));
-            let properties = BasicProperties::default()
-                .with_delivery_mode(2)
-                .with_message_id(format!("m-{n}").into())
-                .with_headers(headers);
-            let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
-            awaited.push_back(
-                channel.basic_publish("".into(), QUEUE.into(), options, body(n).as_bytes(), properties).await?,
-            );
-            if awaited.len() >= AWAITED_MAX
-                && let Some(confirm) = awaited.pop_front()
-            {
-                confirm.await?;
-            }
-        }
-        for confirm in awaited {
-            confirm.await?;
-        }
-        Ok(connection.close(200, "OK".into()).await?)
     }
 
     /// Messages that wait in the queue.
