@@ -48,7 +48,8 @@ pub async fn preload(url: &str, queue: &str, events: Range<u32>) -> Result<(), l
             .with_message_id(format!("m-{n}").into())
             .with_headers(headers);
         let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
-        awaited.push_back(channel.basic_publish("".into(), queue.into(), options, body(n).as_bytes(), properties).await?);
+        awaited
+            .push_back(channel.basic_publish("".into(), queue.into(), options, body(n).as_bytes(), properties).await?);
         if awaited.len() >= AWAITED_MAX
             && let Some(confirm) = awaited.pop_front()
         {

@@ -201,9 +201,10 @@ fn is_slow(turns: u32, slow_run: Duration) -> bool {
     u128::from(turns) >= slow_run.as_millis()
 }
 
-/// How long a thread of slow runs sleeps after each millisecond of work. A priority counts within one process group only:
-/// a database beside it would wait for a time slice, some milliseconds, at each of the round trips of a unit of work.
-const REST: Duration = Duration::from_micros(50);
+/// How long a thread of slow runs sleeps after each millisecond of work: as long as others may want a processor in one go,
+/// for one trip of a unit of work. A priority counts within one process group only: a database beside it would wait for
+/// a time slice, some milliseconds, at each of the trips.
+const REST: Duration = Duration::from_micros(250);
 
 enum Finished {
     Over(Attempted),

@@ -4,8 +4,9 @@
 //! also against the operator's list and the database's catalogue. The way through: `lexer.rs` reads the original
 //! text, `text.rs` asks of the words, `parse.rs` makes a tree and proves that the parser read the same tokens,
 //! `walk.rs` and its parts allow node by node, `tables.rs` follows tables, triggers and foreign keys. What is not
-//! named is refused. An accepted text is kept by the caller and runs as its author wrote it: nothing here prints a
-//! tree back to SQL. After the gate the server prepares the text (names, syntax), and grants are the second wall.
+//! named is refused. An accepted text is kept by the caller and runs as its author wrote it, but for what stands where
+//! its `?` stood (`marks.rs`) and for what folding makes of it (`update.rs`): nothing here prints a tree back to SQL.
+//! After the gate the server prepares the text (names, syntax), and grants are the second wall.
 
 mod catalogue;
 mod condition;

@@ -98,7 +98,18 @@ pub(super) fn datetime(us: i64) -> String {
         |_| if us < 0 { first } else { civil::DateTime::MAX },
         |time| Offset::UTC.to_datetime(time).max(first),
     );
-    time.strftime("%Y-%m-%d %H:%M:%S%.6f").to_string()
+    let (date, clock) = (time.date(), time.time());
+    // Several for each event: a pattern would be read again each time.
+    format!(
+        "{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:06}",
+        date.year(),
+        date.month(),
+        date.day(),
+        clock.hour(),
+        clock.minute(),
+        clock.second(),
+        clock.subsec_nanosecond() / 1_000
+    )
 }
 
 /// A DATE, DATETIME or TIMESTAMP of the binary protocol, its length byte included
