@@ -53,9 +53,9 @@ fn ten_thousand_that_come_again_at_once_cost_two_statements_and_one_commit_a_bat
     // Each unit says both in one trip.
     let units = ran("RELEASE SAVEPOINT%").min(ran("COMMIT"));
     let counted = ran("EXECUTE INSERT INTO `ob_start`%");
-    let ended = ran("EXECUTE DELETE `s` FROM%");
-    let looked_for = ran("EXECUTE SELECT `s`%") + ran("EXECUTE SELECT `b`%");
-    let verdicts = ran("EXECUTE INSERT INTO `ob_inbox`%");
+    let ended = ran("DELETE `s` FROM%");
+    let looked_for = ran("EXECUTE SELECT `s` . `message_hash`%") + ran("EXECUTE SELECT `b` . `boot_id`%");
+    let verdicts = ran("INSERT INTO `ob_inbox`%");
     println!(
         "{COUNT} events in {units} units of work: {counted} counts of starts, {ended} ends, {looked_for} looks for lives; \
          {verdicts} inserts of inbox rows"
