@@ -8,6 +8,7 @@
 mod bench;
 mod claims;
 mod hosts;
+mod purge;
 mod stage;
 mod units;
 

@@ -34,7 +34,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let mut bench = Bench::new().await;
         let database = &bench.tenant().database;
         SCHEMA.iter().for_each(|sql| database.execute(sql));

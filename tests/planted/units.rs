@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// One unit of work on a connection of its own; one that fails decides nothing.
-async fn unit(stage: &Stage, batch: &[Item]) -> bool {
+pub(crate) async fn unit(stage: &Stage, batch: &[Item]) -> bool {
     let mut connection = stage.bench.store.lane().await.unwrap();
     unit_of_work(&stage.bench.lane, connection.as_mut(), batch).await.is_ok()
 }

@@ -45,6 +45,16 @@ pub(super) enum MysqlError {
         /// What is wrong with it.
         message: String,
     },
+    /// Rows of our own that must be there are not.
+    #[error("{what}: {message}")]
+    Missing {
+        /// The verb.
+        what: &'static str,
+        /// Whose rows.
+        table: &'static str,
+        /// How many there should be.
+        message: String,
+    },
     /// One row is too large for one packet.
     #[error("{what}: one row has {bytes} bytes, the server takes {max} at once (max_allowed_packet)")]
     TooLarge {
@@ -157,6 +167,7 @@ impl MysqlError {
             | Self::Connection { what, .. }
             | Self::Gone { what, .. }
             | Self::Answer { what, .. }
+            | Self::Missing { what, .. }
             | Self::TooLarge { what, .. } => *what = verb,
         }
         self
@@ -166,7 +177,11 @@ impl MysqlError {
     pub(super) fn number(&self) -> Option<u16> {
         match self {
             Self::Server { number, .. } => Some(*number),
-            Self::Connection { .. } | Self::Gone { .. } | Self::Answer { .. } | Self::TooLarge { .. } => None,
+            Self::Connection { .. }
+            | Self::Gone { .. }
+            | Self::Answer { .. }
+            | Self::Missing { .. }
+            | Self::TooLarge { .. } => None,
         }
     }
 
@@ -176,7 +191,7 @@ impl MysqlError {
             Self::Server { number, state, .. } => sort(*number, state),
             Self::Connection { .. } => Sort::Away,
             Self::Gone { .. } => Sort::Conflict,
-            Self::Answer { .. } => Sort::Other,
+            Self::Answer { .. } | Self::Missing { .. } => Sort::Other,
             Self::TooLarge { .. } => Sort::Data("too-long", 1406),
         }
     }
@@ -190,7 +205,7 @@ impl MysqlError {
             Self::Server { number: 1153, .. } => true,
             Self::Server { .. } => self.sort() == Sort::Away,
             Self::Connection { .. } | Self::Answer { .. } => true,
-            Self::Gone { .. } | Self::TooLarge { .. } => false,
+            Self::Gone { .. } | Self::Missing { .. } | Self::TooLarge { .. } => false,
         }
     }
 
@@ -220,7 +235,7 @@ impl MysqlError {
     fn words(self) -> String {
         match self {
             Self::Server { message, .. } | Self::Connection { message, .. } => message,
-            Self::Gone { .. } | Self::Answer { .. } | Self::TooLarge { .. } => self.to_string(),
+            Self::Gone { .. } | Self::Answer { .. } | Self::Missing { .. } | Self::TooLarge { .. } => self.to_string(),
         }
     }
 }
@@ -240,6 +255,7 @@ impl From<MysqlError> for StoreError {
             (_, MysqlError::Connection { what, message } | MysqlError::Gone { what, message }) => {
                 Self::Statement { what, message }
             }
+            (_, MysqlError::Missing { table, message, .. }) => Self::Corrupt { table, message },
             (_, MysqlError::TooLarge { what, .. }) => Self::Statement { what, message },
         }
     }

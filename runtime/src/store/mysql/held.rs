@@ -7,11 +7,13 @@ use oncebox_core::{
     ids::{BusinessKey, HeldIdentity, LeaseToken},
     life::HeldState,
 };
+use sqlx::mysql::MySqlRow;
 
 use super::{
     args::Args,
     columns::{Columns, datetime},
-    many::{Many, cut},
+    errors::MysqlError,
+    many::{Many, cut_freely},
     session::Session,
 };
 use crate::{
@@ -107,7 +109,7 @@ pub(super) async fn insert(session: &mut Session, rows: &[NewHeld]) -> Result<Ve
         let mut seen = HashSet::new();
         let distinct = rest.iter().take_while(|row| seen.insert(row.identity)).count();
         let (rows, after) = rest.split_at(distinct);
-        for chunk in cut("held insert", rows, session.facts().packet_max, |row| row.message.len() + 1_024)? {
+        for chunk in cut_freely("held insert", rows, session.facts().packet_max, held_bytes)? {
             ids.extend(insert_chunk(session, chunk).await?);
         }
         rest = after;
@@ -116,8 +118,18 @@ pub(super) async fn insert(session: &mut Session, rows: &[NewHeld]) -> Result<Ve
 }
 
 async fn insert_chunk(session: &mut Session, rows: &[NewHeld]) -> Result<Vec<HeldId>, StoreError> {
-    session.write_chunk("held insert", &INSERT, rows, bind_new).await?;
-    let known = read(session, rows).await?;
+    let text = INSERT.with_values(session.flavour(), rows, bind_new);
+    let known = if session.has_room_for(&text) {
+        // In one trip, with what waits.
+        session.later("held insert", &text).await?;
+        let read = READ.with_values(session.flavour(), rows, bind_identity);
+        session.later("held insert", &read).await?;
+        let answers = session.send().await.map_err(MysqlError::from)?;
+        known(answers.last().map_or(&[][..], |answer| &answer.rows))?
+    } else {
+        session.write_many("held insert", &INSERT, rows, held_bytes, bind_new).await?;
+        known(&session.read_keys("held insert", &READ, rows, bind_identity).await?)?
+    };
     let (mut ids, mut bodies) = (Vec::with_capacity(rows.len()), Vec::new());
     for row in rows {
         let gone = || StoreError::Corrupt { table: TABLE, message: "a row is gone after its own insert".to_owned() };
@@ -135,7 +147,7 @@ async fn insert_chunk(session: &mut Session, rows: &[NewHeld]) -> Result<Vec<Hel
     }
     let bytes = |(_, _, row): &(HeldId, u32, &NewHeld)| row.body.body.len() + headers_bytes(row);
     session
-        .write_many("body insert", &BODY, &bodies, bytes, |args, (held, revision, row): &(HeldId, u32, &NewHeld)| {
+        .write_later("body insert", &BODY, &bodies, bytes, |args, (held, revision, row): &(HeldId, u32, &NewHeld)| {
             args.add(held.0);
             args.add(*revision);
             args.add(encode_headers(&row.body));
@@ -150,11 +162,17 @@ fn headers_bytes(row: &NewHeld) -> usize {
     row.body.headers.iter().map(|header| 2 * header.value.len() + header.name.len() + 16).sum()
 }
 
-async fn read(session: &mut Session, rows: &[NewHeld]) -> Result<HashMap<HeldIdentity, Known>, StoreError> {
-    let bind = |args: &mut Args, row: &NewHeld| args.add(row.identity.as_bytes());
-    let found = session.read_keys("held insert", &READ, rows, bind).await?;
+fn held_bytes(row: &NewHeld) -> usize {
+    row.message.len() + 1_024
+}
+
+fn bind_identity(args: &mut Args, row: &NewHeld) {
+    args.add(row.identity.as_bytes());
+}
+
+fn known(found: &[MySqlRow]) -> Result<HashMap<HeldIdentity, Known>, StoreError> {
     let mut known = HashMap::with_capacity(found.len());
-    for row in &found {
+    for row in found {
         let row = Columns::of(TABLE, row);
         let identity = HeldIdentity::from_slice(row.bytes(0)?);
         known.insert(
@@ -310,7 +328,7 @@ pub(super) async fn attempt_insert(session: &mut Session, rows: &[NewAttempt]) -
     }
     let bytes = |(_, row): &(u32, &NewAttempt)| row.message.len() + row.backtrace.as_ref().map_or(0, String::len);
     session
-        .write_many("attempt insert", &ATTEMPT, &numbered, bytes, |args, (number, row): &(u32, &NewAttempt)| {
+        .write_later("attempt insert", &ATTEMPT, &numbered, bytes, |args, (number, row): &(u32, &NewAttempt)| {
             args.add(row.held.0);
             args.add(row.generation);
             args.add(*number);

@@ -10,6 +10,7 @@ use oncebox_core::{
 use sqlx::mysql::MySqlRow;
 
 use super::{
+    args::Args,
     columns::{Columns, datetime},
     many::{Many, cut_freely},
     session::Session,
@@ -78,7 +79,7 @@ static MARK: Many = Many::insert(
        result = {result}, decided_at = GREATEST({decided_at}, ob_inbox.decided_at + INTERVAL 1 MICROSECOND)",
 );
 
-fn key_args(args: &mut super::args::Args, (handler, key): &InboxKey) {
+fn key_args(args: &mut Args, (handler, key): &InboxKey) {
     args.add(handler.0);
     args.add(key.as_bytes());
 }
@@ -185,22 +186,25 @@ pub(super) async fn delete(session: &mut Session, token: LeaseToken, keys: &[Inb
 /// Writes the outcome into rows that are there.
 pub(super) async fn mark(session: &mut Session, marks: &[InboxMark]) -> Result<(), StoreError> {
     let bytes = |mark: &InboxMark| mark.key.as_bytes().len() + mark.result.as_ref().map_or(0, Vec::len);
-    let affected = session
-        .write_many("inbox mark", &MARK, marks, bytes, |args, mark: &InboxMark| {
-            args.add(mark.handler.0);
-            args.add(mark.key.as_bytes());
-            args.add(mark.state.number());
-            args.add(mark.deployment.map(|deployment| deployment.0));
-            args.add(mark.attempts);
-            args.add(mark.code.as_deref());
-            args.add(mark.result.as_deref());
-        })
-        .await?;
-    if affected == 2 * marks.len() as u64 {
-        return Ok(());
+    let bind = |args: &mut Args, mark: &InboxMark| {
+        args.add(mark.handler.0);
+        args.add(mark.key.as_bytes());
+        args.add(mark.state.number());
+        args.add(mark.deployment.map(|deployment| deployment.0));
+        args.add(mark.attempts);
+        args.add(mark.code.as_deref());
+        args.add(mark.result.as_deref());
+    };
+    for chunk in cut_freely("inbox mark", marks, session.facts().packet_max, bytes)? {
+        let (text, wanted) = (MARK.with_values(session.flavour(), chunk, bind), 2 * chunk.len() as u64);
+        if session.has_room_for(&text) {
+            session.later_exactly("inbox mark", &text, wanted, TABLE).await?;
+        } else if session.write_many("inbox mark", &MARK, chunk, bytes, bind).await? != wanted {
+            let message = format!("of {} rows to mark some are gone inside their own unit of work", chunk.len());
+            return Err(StoreError::Corrupt { table: TABLE, message });
+        }
     }
-    let message = format!("of {} rows to mark some are gone inside their own unit of work", marks.len());
-    Err(StoreError::Corrupt { table: TABLE, message })
+    Ok(())
 }
 
 fn weight(new: &NewInbox) -> usize {

@@ -51,7 +51,7 @@ impl Many {
     }
 
     /// The text for these rows, with their values in it. The statement's own parts have no `?` but in the row.
-    fn with_values<T>(&self, flavour: Flavour, rows: &[T], bind: impl Fn(&mut Args, &T)) -> String {
+    pub(super) fn with_values<T>(&self, flavour: Flavour, rows: &[T], bind: impl Fn(&mut Args, &T)) -> String {
         let mut args = Args::text(self.head);
         let mut before = "";
         for row in rows {

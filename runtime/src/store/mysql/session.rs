@@ -48,6 +48,17 @@ struct Waiting {
     text: String,
     /// What each of them is.
     whats: Vec<&'static str>,
+    /// Known before anything is committed.
+    expected: Vec<Expected>,
+}
+
+/// What a statement that waits must affect, of one of our own tables.
+#[derive(Debug)]
+struct Expected {
+    /// Its place.
+    at: usize,
+    affected: u64,
+    table: &'static str,
 }
 
 /// What one statement of a text has answered.
@@ -55,7 +66,8 @@ struct Waiting {
 pub(super) struct Answer {
     /// Rows found, as in [`Done`].
     pub(super) affected: u64,
-    rows: Vec<MySqlRow>,
+    /// Rows of a question, in the text protocol.
+    pub(super) rows: Vec<MySqlRow>,
 }
 
 /// The server stopped in the middle of a text.
@@ -232,6 +244,9 @@ impl Session {
             let message = "no transaction is open".to_owned();
             return Err(known(MysqlError::Gone { what: "commit", message }));
         }
+        if !self.waiting.expected.is_empty() {
+            self.send().await.map_err(|stopped| known(stopped.error))?;
+        }
         self.later("commit", "COMMIT").await.map_err(known)?;
         let before = self.waiting.whats.len() - 1;
         match self.send().await {
@@ -362,12 +377,26 @@ impl Session {
         if self.waiting.text.len() + text.len() > self.facts.packet_max / 2 {
             self.send().await?;
         }
-        let Waiting { text: waiting, whats } = &mut self.waiting;
+        let Waiting { text: waiting, whats, .. } = &mut self.waiting;
         if !whats.is_empty() {
             waiting.push_str("; ");
         }
         waiting.push_str(text);
         whats.push(what);
+        Ok(())
+    }
+
+    /// The same, of which it is known how many rows of `table` it must affect. Else an error comes before anything is committed.
+    pub(super) async fn later_exactly(
+        &mut self,
+        what: &'static str,
+        text: &str,
+        affected: u64,
+        table: &'static str,
+    ) -> Result<(), MysqlError> {
+        self.later(what, text).await?;
+        let Waiting { whats, expected, .. } = &mut self.waiting;
+        expected.push(Expected { at: whats.len() - 1, affected, table });
         Ok(())
     }
 
@@ -379,7 +408,7 @@ impl Session {
         if self.waiting.whats.is_empty() {
             return Ok(Vec::new());
         }
-        let Waiting { text, whats } = std::mem::take(&mut self.waiting);
+        let Waiting { text, whats, expected } = std::mem::take(&mut self.waiting);
         let stood = Arc::new(Mutex::new(Vec::new()));
         let counted = stood.clone();
         let asked = whats.clone();
@@ -402,7 +431,20 @@ impl Session {
             self.abandon(message.clone());
             return Err(Stopped { stood: Vec::new(), error: MysqlError::Connection { what: asked[0], message } });
         }
-        if let Some(told) = answers.iter_mut().find_map(|answer| answer.rows.pop()) {
+        for Expected { at, affected, table } in expected {
+            let found = answers.get(at).map_or(0, |answer| answer.affected);
+            if found != affected {
+                let message =
+                    format!("of its own rows some are gone inside a unit of work: {found} count, not {affected}");
+                let error = MysqlError::Missing { what: asked[at], table, message };
+                return Err(Stopped { stood: Vec::new(), error });
+            }
+        }
+        if self.told.is_none()
+            && self.transaction == Transaction::Open
+            && asked.first() == Some(&"begin")
+            && let Some(told) = answers.iter_mut().find_map(|answer| answer.rows.pop())
+        {
             self.told = Some(told);
         }
         Ok(answers)
