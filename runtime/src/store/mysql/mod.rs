@@ -22,6 +22,7 @@ mod migrate;
 mod modules;
 mod order;
 mod outgoing;
+mod packet;
 mod queues;
 mod server;
 mod session;

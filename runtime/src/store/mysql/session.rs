@@ -13,14 +13,14 @@ use std::{
 
 use futures_util::TryStreamExt as _;
 use sqlx::{
-    AssertSqlSafe, Column as _, Connection as _, Either, Executor as _, SqlSafeStr, SqlStr, Statement as _,
-    TypeInfo as _,
+    Column as _, Connection as _, Either, Executor as _, SqlSafeStr, SqlStr, Statement as _, TypeInfo as _,
     mysql::{MySqlArguments, MySqlConnection, MySqlRow, MySqlStatement},
 };
 
 use super::{
     args::Args,
     errors::{MysqlError, NO_SUCH_SAVEPOINT, Sort, TOO_MANY_STATEMENTS, server_error},
+    packet::{self, Answer, Asked, Packet, Stopped},
     server::{Facts, Flavour, Server, Version},
     supervisor::Ended,
 };
@@ -36,53 +36,10 @@ pub(super) struct Session {
     lost: Option<String>,
     transaction: Transaction,
     /// What goes with the next trip.
-    waiting: Waiting,
+    waiting: Packet,
     /// What a transaction was told at its begin, until somebody asks.
     told: Option<MySqlRow>,
     used: Instant,
-}
-
-/// Statements that wait for the next trip, in one text.
-#[derive(Debug, Default)]
-struct Waiting {
-    text: String,
-    /// What each of them is.
-    whats: Vec<&'static str>,
-    /// Known before anything is committed.
-    expected: Vec<Expected>,
-}
-
-/// What a statement that waits must affect, of one of our own tables.
-#[derive(Debug)]
-struct Expected {
-    /// Its place.
-    at: usize,
-    affected: u64,
-    table: &'static str,
-}
-
-/// What one statement of a text has answered.
-#[derive(Debug, Default)]
-pub(super) struct Answer {
-    /// Rows found, as in [`Done`].
-    pub(super) affected: u64,
-    /// Rows of a question, in the text protocol.
-    pub(super) rows: Vec<MySqlRow>,
-}
-
-/// The server stopped in the middle of a text.
-#[derive(Debug)]
-pub(super) struct Stopped {
-    /// What the statements before the one that failed have affected.
-    pub(super) stood: Vec<u64>,
-    /// Why.
-    pub(super) error: MysqlError,
-}
-
-impl From<Stopped> for MysqlError {
-    fn from(stopped: Stopped) -> Self {
-        stopped.error
-    }
 }
 
 /// A transaction was not committed, or nobody knows.
@@ -146,6 +103,8 @@ enum Transaction {
 
 type Call<T> = Pin<Box<dyn Future<Output = (MySqlConnection, Result<T, sqlx::Error>)> + Send>>;
 
+/// What a statement at a transaction's begin is.
+const BEGIN: &str = "begin";
 /// What statements about savepoints are.
 pub(super) const SAVEPOINT: &str = "savepoint";
 /// A killed call's rest gets so long to see that its connection is closed.
@@ -169,7 +128,7 @@ impl Session {
             connection: Some(connection),
             lost: None,
             transaction: Transaction::None,
-            waiting: Waiting::default(),
+            waiting: Packet::default(),
             told: None,
             used: clock::monotonic(),
         })
@@ -198,7 +157,7 @@ impl Session {
     /// Gives the connection up; every further call fails with `why`.
     pub(super) fn abandon(&mut self, why: impl Into<String>) {
         self.connection = None;
-        self.waiting = Waiting::default();
+        self.waiting = Packet::default();
         self.lost.get_or_insert(why.into());
     }
 
@@ -214,7 +173,7 @@ impl Session {
     /// Opens a transaction; one that is still open is undone first.
     pub(super) async fn begin(&mut self) -> Result<(), MysqlError> {
         self.rollback().await?;
-        self.script("begin", "START TRANSACTION").await?;
+        self.script(BEGIN, "START TRANSACTION").await?;
         self.transaction = Transaction::Open;
         Ok(())
     }
@@ -224,8 +183,8 @@ impl Session {
         self.rollback().await?;
         self.told = None;
         self.transaction = Transaction::Open;
-        self.later("begin", "START TRANSACTION").await?;
-        self.later("begin", asks).await
+        self.later(BEGIN, "START TRANSACTION").await?;
+        self.later(BEGIN, asks).await
     }
 
     /// What the open transaction was told at its begin.
@@ -244,11 +203,11 @@ impl Session {
             let message = "no transaction is open".to_owned();
             return Err(known(MysqlError::Gone { what: "commit", message }));
         }
-        if !self.waiting.expected.is_empty() {
+        if self.waiting.expects() {
             self.send().await.map_err(|stopped| known(stopped.error))?;
         }
         self.later("commit", "COMMIT").await.map_err(known)?;
-        let before = self.waiting.whats.len() - 1;
+        let before = self.waiting.len() - 1;
         match self.send().await {
             Ok(_) => {
                 self.transaction = Transaction::None;
@@ -265,7 +224,7 @@ impl Session {
 
     /// Undoes the open transaction, if there is one.
     pub(super) async fn rollback(&mut self) -> Result<(), MysqlError> {
-        self.waiting = Waiting::default();
+        self.waiting = Packet::default();
         if let Transaction::None = self.transaction {
             return Ok(());
         }
@@ -357,12 +316,12 @@ impl Session {
 
     /// How many statements wait for the next trip.
     pub(super) fn waiting(&self) -> usize {
-        self.waiting.whats.len()
+        self.waiting.len()
     }
 
     /// Whether a text more can go with the next trip.
     pub(super) fn has_room_beside(&self, text: &str) -> bool {
-        self.waiting.text.len() + text.len() < self.facts.packet_max / 2
+        self.waiting.bytes() + text.len() < self.facts.packet_max / 2
     }
 
     /// Whether a text can be sent, as one statement or among others.
@@ -374,19 +333,15 @@ impl Session {
     /// told by whatever comes next.
     pub(super) async fn later(&mut self, what: &'static str, text: &str) -> Result<(), MysqlError> {
         self.usable(what)?;
-        if self.waiting.text.len() + text.len() > self.facts.packet_max / 2 {
+        if !self.has_room_beside(text) {
             self.send().await?;
         }
-        let Waiting { text: waiting, whats, .. } = &mut self.waiting;
-        if !whats.is_empty() {
-            waiting.push_str("; ");
-        }
-        waiting.push_str(text);
-        whats.push(what);
+        self.waiting.push(what, text);
         Ok(())
     }
 
-    /// The same, of which it is known how many rows of `table` it must affect. Else an error comes before anything is committed.
+    /// The same, of which it is known how many rows of `table` it must affect. Else an error comes before anything is
+    /// committed.
     pub(super) async fn later_exactly(
         &mut self,
         what: &'static str,
@@ -395,8 +350,7 @@ impl Session {
         table: &'static str,
     ) -> Result<(), MysqlError> {
         self.later(what, text).await?;
-        let Waiting { whats, expected, .. } = &mut self.waiting;
-        expected.push(Expected { at: whats.len() - 1, affected, table });
+        self.waiting.expect(affected, table);
         Ok(())
     }
 
@@ -405,47 +359,34 @@ impl Session {
     /// # Errors
     /// The server stops at the first that fails: what those before it have done, and what it says.
     pub(super) async fn send(&mut self) -> Result<Vec<Answer>, Stopped> {
-        if self.waiting.whats.is_empty() {
-            return Ok(Vec::new());
-        }
-        let Waiting { text, whats, expected } = std::mem::take(&mut self.waiting);
+        let packet = std::mem::take(&mut self.waiting);
+        let Some(first) = packet.first() else { return Ok(Vec::new()) };
+        let (text, asked) = packet.split();
         let stood = Arc::new(Mutex::new(Vec::new()));
         let counted = stood.clone();
-        let asked = whats.clone();
         let ran = self
-            .call(whats[0], move |mut connection| {
+            .call(first, move |mut connection| {
                 Box::pin(async move {
-                    let ran = run_all(&mut connection, text, &counted).await;
+                    let ran = packet::run(&mut connection, text, &counted).await;
                     (connection, ran)
                 })
             })
             .await;
-        let stood = std::mem::take(&mut *stood.lock().unwrap_or_else(PoisonError::into_inner));
         let mut answers = match ran {
             Ok(answers) => answers,
-            Err(error) => return Err(self.stopped(&asked, stood, error)),
-        };
-        if answers.len() != asked.len() {
-            // What has run is not what was sent: nothing on this connection can be believed.
-            let message = format!("{} answers to {} statements", answers.len(), asked.len());
-            self.abandon(message.clone());
-            return Err(Stopped { stood: Vec::new(), error: MysqlError::Connection { what: asked[0], message } });
-        }
-        for Expected { at, affected, table } in expected {
-            let found = answers.get(at).map_or(0, |answer| answer.affected);
-            if found != affected {
-                let message =
-                    format!("of its own rows some are gone inside a unit of work: {found} count, not {affected}");
-                let error = MysqlError::Missing { what: asked[at], table, message };
-                return Err(Stopped { stood: Vec::new(), error });
+            Err(error) => {
+                let stood = std::mem::take(&mut *stood.lock().unwrap_or_else(PoisonError::into_inner));
+                return Err(self.stopped(&asked, stood, error));
             }
+        };
+        if let Err(message) = asked.has_all(&answers) {
+            // What has run is not what was sent: nothing on this connection can be believed.
+            self.abandon(message.clone());
+            return Err(Stopped { stood: Vec::new(), error: MysqlError::Connection { what: first, message } });
         }
-        if self.told.is_none()
-            && self.transaction == Transaction::Open
-            && asked.first() == Some(&"begin")
-            && let Some(told) = answers.iter_mut().find_map(|answer| answer.rows.pop())
-        {
-            self.told = Some(told);
+        asked.are_met(&answers).map_err(|error| Stopped { stood: Vec::new(), error })?;
+        if self.told.is_none() && self.transaction == Transaction::Open && first == BEGIN {
+            self.told = answers.iter_mut().find_map(|answer| answer.rows.pop());
         }
         Ok(answers)
     }
@@ -464,8 +405,8 @@ impl Session {
     }
 
     /// A savepoint that is not there means that this is no longer the transaction which set it.
-    fn stopped(&mut self, asked: &[&'static str], stood: Vec<u64>, error: MysqlError) -> Stopped {
-        let what = asked.get(stood.len()).copied().unwrap_or("statements");
+    fn stopped(&mut self, asked: &Asked, stood: Vec<u64>, error: MysqlError) -> Stopped {
+        let what = asked.what(stood.len());
         let error = error.named(what);
         if what != SAVEPOINT || error.number() != Some(NO_SUCH_SAVEPOINT) {
             return Stopped { stood, error };
@@ -614,27 +555,6 @@ async fn find(
         (None, None) => named(prepared(connection, &sql).await?.columns()),
     };
     Ok(found)
-}
-
-async fn run_all(
-    connection: &mut MySqlConnection,
-    text: String,
-    stood: &Mutex<Vec<u64>>,
-) -> Result<Vec<Answer>, sqlx::Error> {
-    let mut done = Vec::new();
-    let mut answer = Answer::default();
-    let mut answers = sqlx::raw_sql(AssertSqlSafe(text)).fetch_many(connection);
-    while let Some(next) = answers.try_next().await? {
-        match next {
-            Either::Right(row) => answer.rows.push(row),
-            Either::Left(result) => {
-                answer.affected = result.rows_affected();
-                stood.lock().unwrap_or_else(PoisonError::into_inner).push(answer.affected);
-                done.push(std::mem::take(&mut answer));
-            }
-        }
-    }
-    Ok(done)
 }
 
 async fn describe(connection: &mut MySqlConnection, sql: SqlStr) -> Result<Described, sqlx::Error> {

@@ -15,7 +15,8 @@ use serde_json::Value as Json;
 use super::{
     errors::MysqlError,
     literal, many,
-    session::{Session, Stopped},
+    packet::Stopped,
+    session::Session,
     statements::{self, Signatures},
 };
 use crate::store::{Halted, Staged, StagedText, StatementError};
