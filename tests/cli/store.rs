@@ -1,5 +1,7 @@
 //! The tenant's store: made, missing, taken for something else, newer.
 
+use std::thread;
+
 use super::stage::{CONFIG, SCHEMA, count, json, number, shop, shop_with, with};
 
 #[test]
@@ -9,6 +11,20 @@ fn migrate_makes_the_tables_once_and_tells_their_number() {
     assert_eq!(json(&folder.oncebox(["--json", "migrate", "shop"]).done())["tenants"]["shop"], 3);
     assert_eq!(count(&folder, "points_account"), 1, "the schema file is run once");
     folder.oncebox(["migrate", "shp"]).fails(5, ["there is no tenant `shp`; the configuration has: shop"]);
+}
+
+#[test]
+fn commands_that_make_one_store_at_once_all_find_it_made() {
+    for _ in 0..20 {
+        let folder = shop();
+        thread::scope(|scope| {
+            let made: Vec<_> = (0..6).map(|_| scope.spawn(|| folder.oncebox(["migrate"]))).collect();
+            for answer in made {
+                assert_eq!(answer.join().unwrap().done(), "shop: tables are at migration 3\n");
+            }
+        });
+        assert_eq!(count(&folder, "points_account"), 1, "the schema file is run once");
+    }
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::{fs, path::Path};
 
+use oncebox::clock;
 use oncebox_tests::{
-    patience::{PATIENCE, eventually},
+    patience::PATIENCE,
     script::{self, Shell, checkout},
 };
 use serde_json::{Value, json};
@@ -48,6 +49,20 @@ fn verdicts(shell: &mut Shell, config: &str, tenant: &str) -> Value {
         .collect()
 }
 
+/// Waits until a tenant has these books.
+#[track_caller]
+fn has_books(shell: &mut Shell, config: &str, tenant: &str, expected: &Value) {
+    let began = clock::monotonic();
+    loop {
+        let books = verdicts(shell, config, tenant);
+        if books == *expected {
+            return;
+        }
+        let is_late = began.elapsed() >= PATIENCE * 2;
+        assert!(!is_late, "{config} ends with {books}, not {expected}, after\n{}", shell.errors());
+    }
+}
+
 /// Runs a story on the embedded store and then on servers: both end with these books.
 fn ends(name: &str, tenant: &str, expected: &Value) -> (Servers, Shell) {
     let servers = Servers::without_database();
@@ -57,9 +72,7 @@ fn ends(name: &str, tenant: &str, expected: &Value) -> (Servers, Shell) {
     let commands = &script::blocks(&embedded)[0];
     // What it looks at may not be there yet: the books tell when it is.
     shell.look(&commands.text.replace("oncebox run &", "oncebox run & echo $! > pid"));
-    eventually("the same books on the embedded store", PATIENCE * 2, || {
-        (verdicts(&mut shell, "oncebox.toml", tenant) == *expected).then_some(())
-    });
+    has_books(&mut shell, "oncebox.toml", tenant, expected);
     shell.run("kill $(cat pid); while kill -0 $(cat pid) 2> /dev/null; do sleep 0.1; done");
     let (before, after) = on_servers.split_once("Run `on-servers/schema.sql`").unwrap();
     servers.run(&mut shell, &script::blocks(before));
@@ -97,9 +110,7 @@ fn the_coupon_story_ends_on_servers_as_on_the_embedded_store() {
         "coupon-grant": { "applied": 3, "duplicate": 2, "conflict": 1, "dead": 1 },
         "coupon-notice": { "applied": 3 },
     });
-    eventually("the last notice", PATIENCE, || {
-        (verdicts(&mut shell, "on-servers/oncebox.toml", "campaign") == last).then_some(())
-    });
+    has_books(&mut shell, "on-servers/oncebox.toml", "campaign", &last);
     for table in ["coupon", "grant_record", "notice"] {
         assert_eq!(servers.database.number(&format!("SELECT COUNT(*) FROM {table}")), 3, "{table}");
     }

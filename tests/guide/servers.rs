@@ -106,13 +106,13 @@ impl Servers {
             match (block.language.as_str(), &block.file, shown) {
                 (_, Some(file), _) => shell.write(file, &block.text),
                 ("sh", None, None) => drop(shell.run(&block.text)),
-                ("sh", None, Some(shown)) => until_shown(shown, || shell.look(&block.text)),
+                ("sh", None, Some(shown)) => until_shown(shown, || (shell.look(&block.text), shell.errors())),
                 ("sql", None, None) => block.text.split(";\n").filter(|sql| !sql.trim().is_empty()).for_each(|sql| {
                     self.database.execute_on_server(sql);
                 }),
                 ("sql", None, Some(shown)) => {
                     let sql = block.text.trim().trim_end_matches(';');
-                    until_shown(shown, || self.database.shown(sql));
+                    until_shown(shown, || (self.database.shown(sql), shell.errors()));
                 }
                 (other, None, _) => assert!(other.is_empty(), "line {}: who runs {other}?", block.line),
             }
@@ -120,16 +120,18 @@ impl Servers {
     }
 }
 
+/// Looks until a look shows what it should; a look is what is seen, and what was said on standard error so far.
 #[track_caller]
-fn until_shown(expected: &Block, mut look: impl FnMut() -> String) {
+fn until_shown(expected: &Block, mut look: impl FnMut() -> (String, String)) {
     let began = clock::monotonic();
     loop {
-        let seen = look();
+        let (seen, errors) = look();
         if shows(&seen, &expected.text) {
             return;
         }
         let (line, text) = (expected.line, &expected.text);
-        assert!(began.elapsed() < LOOK_TIME, "line {line}: the page shows\n{text}\nand this is\n{seen}");
+        let is_late = began.elapsed() >= LOOK_TIME;
+        assert!(!is_late, "line {line}: the page shows\n{text}\nand this is\n{seen}\nafter\n{errors}");
         pass(PACE);
     }
 }

@@ -51,6 +51,11 @@ fn is_away(error: &Error) -> bool {
     }
 }
 
+/// Whether another connection has locked the file.
+pub(super) fn is_locked(error: &Error) -> bool {
+    code(error).is_some_and(|code| code & 0xff == BUSY)
+}
+
 /// Whether SQLite gives no reason by number.
 pub(super) fn is_generic(error: &Error) -> bool {
     code(error).is_some_and(|code| code & 0xff == ERROR)

@@ -65,12 +65,13 @@ use sqlx::{
 };
 use tokio::sync::{Mutex, watch as tokio_watch};
 
-use self::errors::{away, open_error};
+use self::errors::{away, is_locked, open_error};
 use super::{
     BlockedHandler, ClaimedRow, Deployment, DeploymentAnswer, DeploymentId, DeploymentOffer, Gauges, HandlerId,
     HeldFilter, HeldId, HeldRow, HeldStory, KeyStory, Lane, LaneCount, LiveBoot, LocalId, LocalMessage, StartEnd,
     StartRow, StatementError, Store, StoreError, StoredRule, Use,
 };
+use crate::clock;
 
 /// One SQLite file.
 pub struct SqliteStore {
@@ -103,7 +104,7 @@ impl SqliteStore {
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
-            .busy_timeout(Duration::from_secs(10))
+            .busy_timeout(BUSY_TIME)
             .statement_cache_capacity(256)
             .disable_statement_logging();
         let mut admin = connect(&options, path).await?;
@@ -116,8 +117,23 @@ impl SqliteStore {
     }
 }
 
+/// How long a connection waits for another process.
+const BUSY_TIME: Duration = Duration::from_secs(10);
+
+/// SQLite answers "locked" at once, without waiting, to the one of two who make a file a WAL file at the same time
+/// (<https://www.sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode>): a command beside a host that
+/// has just started.
 async fn connect(options: &SqliteConnectOptions, path: &Path) -> Result<SqliteConnection, StoreError> {
-    options.connect().await.map_err(|error| open_error(path, &error))
+    let began = clock::monotonic();
+    loop {
+        match options.connect().await {
+            Ok(connection) => return Ok(connection),
+            Err(error) if is_locked(&error) && began.elapsed() < BUSY_TIME => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Err(error) => return Err(open_error(path, &error)),
+        }
+    }
 }
 
 /// A command that asks whether a host is live holds the lock for a moment.
