@@ -95,7 +95,8 @@ pub struct Done {
     pub fates: Vec<Fate>,
     /// Local messages that were settled in the same transaction.
     pub settled: Vec<LocalId>,
-    /// Messages that came again, or runs alone of them, whose ends were written in the same transaction.
+    /// Messages that came again whose ends were written in the same transaction; those of a run alone of one do not
+    /// count: there are starts left of the message itself.
     pub ended: Vec<Receipt>,
     /// Something was parked.
     pub has_parked: bool,
@@ -182,7 +183,9 @@ async fn write(
     if !not_ours.is_empty() {
         return Ok(Written::NotOurs(not_ours));
     }
-    let (ended, ends): (Vec<Receipt>, Vec<StartEnd>) = ends(batch, &fates).into_iter().unzip();
+    let ends = ends(batch, &fates);
+    let ended = ends.iter().filter(|(_, end)| end.handler.is_none()).map(|(receipt, _)| *receipt).collect();
+    let ends: Vec<StartEnd> = ends.into_iter().map(|(_, end)| end).collect();
     unit.start_end(&ends).await?;
     reach(Place::BeforeRelease);
     unit.release(Savepoint::Marks).await?;
