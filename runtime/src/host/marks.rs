@@ -19,8 +19,8 @@ use super::{
     handler::BoundDestination,
     lane::LaneContext,
     order::{OrderMarks, OrderRows},
+    round::End,
     run::{Attempted, traceparent},
-    unit_of_work::End,
 };
 use crate::{
     failpoint::{Place, reach},

@@ -3,8 +3,8 @@
 //! source → take batch → identify → look up → run → unit of work → settle
 //!
 //! Nothing is settled as done before the database has committed the verdict. Each step's details are one file away:
-//! `source/` (take), `oncebox_core::identify` (identify), `run.rs` (run), `unit_of_work.rs`; `link.rs` has the
-//! lane's connection, `lane.rs` its patience with the database.
+//! `source/` (take), `oncebox_core::identify` (identify), `run.rs` and `running.rs` (run), `unit_of_work.rs` and
+//! `round.rs`; `link.rs` has the lane's connection, `lane.rs` its patience with the database.
 
 use std::{collections::HashMap, sync::Arc};
 
