@@ -36,7 +36,9 @@ impl LaneContext {
     /// What one batch may hold.
     #[must_use]
     pub fn batch_limits(&self) -> BatchLimits {
-        BatchLimits { events: self.tenant.settings.batch_max, bytes: self.tenant.settings.batch_bytes_max }
+        let settings = &self.tenant.settings;
+        let events = if self.is_slow { settings.slow_batch_max() } else { settings.batch_max };
+        BatchLimits { events, bytes: settings.batch_bytes_max }
     }
 
     /// The slow lane that takes over a run of this lane.

@@ -124,6 +124,16 @@ pub struct Tenant {
     pub destinations: BTreeMap<String, Destination>,
 }
 
+impl Tenant {
+    /// Events that a slow lane takes at once: more runs of `slow_run` are not over within `unit_time_max`, and what is
+    /// taken beyond them would be looked up for nothing.
+    #[must_use]
+    pub fn slow_batch_max(&self) -> usize {
+        let runs = self.unit_time_max.as_millis() / self.slow_run.as_millis().max(1) + 1;
+        usize::try_from(runs).unwrap_or(usize::MAX).min(self.batch_max)
+    }
+}
+
 /// `[tenants.NAME.store]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Store {

@@ -297,6 +297,7 @@ fn a_small_configuration_gets_the_defaults() {
     let tenant = &config.tenants["t"];
     assert_eq!((tenant.slow_run, tenant.unit_time_max), (Duration::from_millis(20), Duration::from_millis(100)));
     assert_eq!((tenant.batch_max, tenant.batch_bytes_max), (256, 4 * 1024 * 1024));
+    assert_eq!(tenant.slow_batch_max(), 6);
     assert_eq!(tenant.ack_gap, Duration::from_millis(100));
     assert_eq!(tenant.sources["s"].prefetch, 2_048);
     assert_eq!(tenant.handlers["h"], default_handler());
