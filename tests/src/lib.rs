@@ -7,6 +7,8 @@ pub mod database;
 pub mod feed;
 pub mod fleet;
 pub mod host;
+pub mod latency;
+pub mod pace;
 pub mod page;
 pub mod patience;
 pub mod points;

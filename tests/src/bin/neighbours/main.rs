@@ -1,15 +1,14 @@
 //! What `cargo neighbours` runs: how a good handler fares beside a slow and an always failing one, on one queue of
 //! RabbitMQ, one MySQL and one host; and how it fares alone.
 
-mod feed;
-mod measure;
+mod kind;
 mod modules;
 mod stage;
 
 use std::{process::ExitCode, time::Duration};
 
-use feed::Kind;
-use measure::Measured;
+use kind::Kind;
+use oncebox_tests::latency::Latency;
 use stage::Stage;
 
 /// A ratio above this is a failure.
@@ -89,7 +88,7 @@ fn compare(Options { minutes, rate, beside, slow_ms }: &Options) -> ExitCode {
     report(&alone, &beside)
 }
 
-fn report(alone: &Measured, beside: &Measured) -> ExitCode {
+fn report(alone: &Latency, beside: &Latency) -> ExitCode {
     let rows = [
         ("events/s", alone.per_second, beside.per_second, alone.per_second / beside.per_second),
         ("p50, ms", alone.p50_ms, beside.p50_ms, beside.p50_ms / alone.p50_ms),

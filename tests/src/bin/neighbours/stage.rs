@@ -7,25 +7,20 @@ use std::time::Duration;
 use oncebox::clock;
 use oncebox_tests::{
     host::{Host, Site},
+    latency::Latency,
+    pace::{Published, pace},
     patience::pass,
-    points,
+    points::{self, accounts},
     services::{Kind as ServerKind, Server, Vhost},
     tenant_database::TenantDatabase,
 };
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{
-    feed::{Kind, feed},
-    measure::Measured,
-    modules::Modules,
-};
+use crate::{kind::Kind, modules::Modules};
 
 /// The queue that all three handlers take from.
 pub(crate) const QUEUE: &str = "orders";
-
-/// Accounts that the good handler writes to.
-pub(crate) const USERS: u64 = 1_000;
 
 /// Between two looks at the inbox.
 const LOOK: Duration = Duration::from_millis(500);
@@ -55,8 +50,7 @@ impl Stage {
         ] {
             tenant.database.execute(table);
         }
-        let accounts: Vec<String> = (0..USERS).map(|user| format!("({user}, 0)")).collect();
-        tenant.database.execute(&format!("INSERT INTO points_account VALUES {}", accounts.join(", ")));
+        tenant.database.execute(&accounts());
         runtime.block_on(tenant.ready(&["points_account", "points_ledger"])).unwrap();
         let vhost = Vhost::create(&Server::rabbitmq());
         vhost.declare_queue(QUEUE, &json!({ "x-queue-type": "quorum" }));
@@ -69,8 +63,10 @@ impl Stage {
     }
 
     /// Publishes, waits until every good event is applied, and measures.
-    pub(crate) fn play(self, kinds: &[Kind], rate: f64, time: Duration) -> Measured {
-        let published = self.runtime.block_on(feed(&self.vhost.url(), kinds, rate, time));
+    pub(crate) fn play(self, kinds: &[Kind], rate: f64, time: Duration) -> Latency {
+        let types: Vec<&str> = kinds.iter().map(|kind| kind.event_type()).collect();
+        let all = self.runtime.block_on(pace(&self.vhost.url(), QUEUE, &types, rate, time));
+        let published: Vec<Published> = all.into_iter().filter(|event| kinds[event.kind] == Kind::Good).collect();
         let database = &self.tenant.database;
         let applied = "SELECT COUNT(*) FROM ob_inbox AS i JOIN ob_handler AS h ON h.handler_id = i.handler_id
             WHERE h.name = 'good' AND i.state = 0";
@@ -83,7 +79,7 @@ impl Stage {
             "SELECT CONCAT(business_key, ' ', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', decided_at))
              FROM ob_inbox AS i JOIN ob_handler AS h ON h.handler_id = i.handler_id WHERE h.name = 'good' AND i.state = 0",
         );
-        let measured = Measured::of(&published, &decided, clock::now_us());
+        let measured = Latency::of(&published, &decided, clock::now_us());
         // Not stopped in order: neighbours that are slow would be waited for.
         self.host.kill();
         measured

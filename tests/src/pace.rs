@@ -12,42 +12,28 @@ use lapin::{
 use oncebox::clock;
 use tokio::time::MissedTickBehavior;
 
-use crate::stage::{QUEUE, USERS};
+use crate::points;
 
 /// Confirms that may be awaited at once.
 const AWAITED_MAX: usize = 256;
 
-/// Which handler an event is for.
+/// An event that was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Good,
-    Slow,
-    Failing,
+pub struct Published {
+    /// Its place among the event types.
+    pub kind: usize,
+    /// The order's number.
+    pub order: u32,
+    /// When, in microseconds since 1970: before it went to the broker.
+    pub at_us: i64,
 }
 
-impl Kind {
-    /// The event type.
-    pub(crate) const fn event_type(self) -> &'static str {
-        match self {
-            Self::Good => "order.paid",
-            Self::Slow => "order.slow",
-            Self::Failing => "order.failing",
-        }
-    }
-
-    /// The handler's name.
-    pub(crate) const fn handler(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::Slow => "slow",
-            Self::Failing => "failing",
-        }
-    }
-}
-
-/// Publishes events of these kinds in turn, `rate` a second, for a time. The answer: of each good one the order's number
-/// and when it was published, in microseconds since 1970.
-pub(crate) async fn feed(url: &str, kinds: &[Kind], rate: f64, time: Duration) -> Vec<(u64, i64)> {
+/// Publishes events of the example `points-award` under these types in turn, `rate` a second in all, for a time. What falls
+/// behind is made up for: whoever is slow to take an event is not asked for fewer.
+///
+/// # Panics
+/// The broker does not take one.
+pub async fn pace(url: &str, queue: &str, event_types: &[&str], rate: f64, time: Duration) -> Vec<Published> {
     let connection = Connection::connect(url, ConnectionProperties::default()).await.unwrap();
     let channel = connection.create_channel().await.unwrap();
     channel.confirm_select(ConfirmSelectOptions::default()).await.unwrap();
@@ -55,30 +41,23 @@ pub(crate) async fn feed(url: &str, kinds: &[Kind], rate: f64, time: Duration) -
     let mut pace = tokio::time::interval(Duration::from_secs_f64(1.0 / rate));
     pace.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let began = clock::monotonic();
-    let mut order = 0;
-    for kind in kinds.iter().cycle() {
+    for (order, (kind, event_type)) in (1..).zip(event_types.iter().enumerate().cycle()) {
         pace.tick().await;
         if began.elapsed() >= time {
             break;
         }
-        order += 1;
-        let now_us = clock::now_us();
-        let body = format!(
-            "{{\"orderId\": {order}, \"userId\": {}, \"amount\": 1, \"receiptNo\": \"R-{order}\", \"publishedUs\": {now_us}}}",
-            order % USERS
-        );
+        let at_us = clock::now_us();
         let mut headers = FieldTable::default();
-        headers.insert("event-type".into(), AMQPValue::LongString(kind.event_type().into()));
+        headers.insert("event-type".into(), AMQPValue::LongString((*event_type).into()));
         let properties = BasicProperties::default()
             .with_delivery_mode(2)
             .with_message_id(format!("m-{order}").into())
             .with_headers(headers);
         let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
-        let confirm = channel.basic_publish("".into(), QUEUE.into(), options, body.as_bytes(), properties);
+        let body = points::body(order);
+        let confirm = channel.basic_publish("".into(), queue.into(), options, body.as_bytes(), properties);
         awaited.push_back(confirm.await.unwrap());
-        if *kind == Kind::Good {
-            published.push((order, now_us));
-        }
+        published.push(Published { kind, order, at_us });
         if awaited.len() >= AWAITED_MAX
             && let Some(confirm) = awaited.pop_front()
         {

@@ -1,21 +1,27 @@
-//! What was measured of the good handler.
+//! How long events took from their publishing to their decision.
 
 use std::collections::BTreeMap;
 
+use crate::pace::Published;
+
 /// Throughput and times from publish to decision.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Measured {
-    pub(crate) per_second: f64,
-    pub(crate) p50_ms: f64,
-    pub(crate) p99_ms: f64,
+pub struct Latency {
+    /// Events a second, from the first publishing to the last decision.
+    pub per_second: f64,
+    /// The median, in milliseconds.
+    pub p50_ms: f64,
+    /// What one of a hundred took longer than.
+    pub p99_ms: f64,
     /// Events that were not applied by the end of the measurement; they count as applied then.
-    pub(crate) left: usize,
+    pub left: usize,
 }
 
-impl Measured {
-    /// From order numbers with the time of their publishing, and lines `order:NUMBER:paid TIME` of their decision; times
-    /// are microseconds since 1970, of one machine's clock, and so is the end of the measurement.
-    pub(crate) fn of(published: &[(u64, i64)], decided: &[String], end_us: i64) -> Self {
+impl Latency {
+    /// From what was published, and lines `order:NUMBER:paid TIME` of decisions; times are microseconds since 1970, of one
+    /// machine's clock, and so is the end of the measurement.
+    #[must_use]
+    pub fn of(published: &[Published], decided: &[String], end_us: i64) -> Self {
         let decided: BTreeMap<&str, i64> = decided
             .iter()
             .filter_map(|line| line.split_once(' '))
@@ -23,10 +29,10 @@ impl Measured {
             .collect();
         let mut took_us: Vec<i64> = Vec::new();
         let (mut first, mut last) = (i64::MAX, i64::MIN);
-        for (order, at) in published {
+        for Published { order, at_us, .. } in published {
             let done = decided.get(order.to_string().as_str()).copied().unwrap_or(end_us);
-            took_us.push(done - at);
-            (first, last) = (first.min(*at), last.max(done));
+            took_us.push(done - at_us);
+            (first, last) = (first.min(*at_us), last.max(done));
         }
         took_us.sort_unstable();
         let number = |us: i64| f64::from(i32::try_from(us / 100).unwrap_or(i32::MAX)) / 10.0;
@@ -48,15 +54,19 @@ impl Measured {
 mod tests {
     use super::*;
 
+    fn published(order: u32, at_us: i64) -> Published {
+        Published { kind: 0, order, at_us }
+    }
+
     #[test]
     fn percentiles_and_throughput_are_of_what_was_decided() {
         // Published every 10 ms, decided 1 to 100 ms later.
-        let published: Vec<(u64, i64)> = (1..=100).map(|n| (n, i64::try_from(n).unwrap() * 10_000)).collect();
-        let decided: Vec<String> = published
+        let events: Vec<Published> = (1..=100).map(|n| published(n, i64::from(n) * 10_000)).collect();
+        let decided: Vec<String> = events
             .iter()
-            .map(|(n, at)| format!("order:{n}:paid {}", at + i64::try_from(*n).unwrap() * 1_000))
+            .map(|event| format!("order:{}:paid {}", event.order, event.at_us + i64::from(event.order) * 1_000))
             .collect();
-        let Measured { per_second, p50_ms, p99_ms, left } = Measured::of(&published, &decided, 0);
+        let Latency { per_second, p50_ms, p99_ms, left } = Latency::of(&events, &decided, 0);
         assert_eq!(left, 0);
         assert!((p50_ms - 50.0).abs() < 0.01 && (p99_ms - 99.0).abs() < 0.01, "{p50_ms} {p99_ms}");
         // From 10 ms to 1,100 ms.
@@ -65,8 +75,8 @@ mod tests {
 
     #[test]
     fn what_is_not_decided_counts_as_decided_at_the_end() {
-        let published = [(1, 0), (2, 0)];
-        let measured = Measured::of(&published, &["order:1:paid 1000".to_owned()], 2_000_000);
-        assert_eq!((measured.left, measured.p99_ms, measured.per_second), (1, 2_000.0, 1.0));
+        let events = [published(1, 0), published(2, 0)];
+        let latency = Latency::of(&events, &["order:1:paid 1000".to_owned()], 2_000_000);
+        assert_eq!((latency.left, latency.p99_ms, latency.per_second), (1, 2_000.0, 1.0));
     }
 }
