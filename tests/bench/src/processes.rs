@@ -6,14 +6,16 @@ use std::{fs, path::Path};
 const TICK_US: u64 = 10_000;
 
 /// Processor time of all servers of MySQL on this machine: there is one, where nobody else tests.
-pub(crate) fn database_us() -> u64 {
+#[must_use]
+pub fn database_us() -> u64 {
     let Ok(processes) = fs::read_dir("/proc") else { return 0 };
     let is_server = |process: &Path| fs::read_to_string(process.join("comm")).is_ok_and(|name| name.trim() == "mysqld");
     processes.flatten().map(|entry| entry.path()).filter(|path| is_server(path)).filter_map(|path| used_us(&path)).sum()
 }
 
 /// Processor time of a process, user and system, microseconds.
-pub(crate) fn cpu_us(process: u32) -> Option<u64> {
+#[must_use]
+pub fn cpu_us(process: u32) -> Option<u64> {
     used_us(&Path::new("/proc").join(process.to_string()))
 }
 
@@ -30,7 +32,8 @@ fn ticks(stat: &str) -> Option<u64> {
 }
 
 /// The most memory that a process has had, mebibytes.
-pub(crate) fn peak_mib(process: u32) -> Option<u64> {
+#[must_use]
+pub fn peak_mib(process: u32) -> Option<u64> {
     let status = fs::read_to_string(Path::new("/proc").join(process.to_string()).join("status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kib| kib / 1_024)

@@ -17,32 +17,36 @@ use oncebox_tests::{
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::options::Options;
-
 /// The queue.
-pub(crate) const QUEUE: &str = "orders";
+pub const QUEUE: &str = "orders";
 
 /// What the contestants find in the database, as `peers/README.md` has it.
 const PAGE: &str = include_str!("../peers/README.md");
 
 /// What is made once.
-pub(crate) struct Kit {
+pub struct Kit {
     /// The example `points-award`, packed.
-    module: Vec<u8>,
-    runtime: Runtime,
+    pub module: Vec<u8>,
+    /// For what is async.
+    pub runtime: Runtime,
 }
 
 impl Kit {
     /// Builds the handler as its author builds it.
-    pub(crate) fn build() -> Result<Self> {
+    ///
+    /// # Errors
+    /// There is no thread for what is async.
+    pub fn build() -> Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         Ok(Self { module: points_award(), runtime })
     }
 
-    /// How long an attempt of the handler takes in a fresh instance, with nothing around it: the median of many,
+    /// How long an attempt of the handler takes in a fresh instance, with nothing around it: the median of so many,
     /// microseconds.
-    pub(crate) fn handler_us(&self, options: &Options) -> Result<f64> {
-        let tries = if options.quick { 2_000 } else { 20_000 };
+    ///
+    /// # Errors
+    /// The handler does not apply.
+    pub fn handler_us(&self, tries: usize) -> Result<f64> {
         self.runtime.block_on(async {
             let cache = tempfile::tempdir()?;
             let limits = EngineLimits { memory_bytes_max: 64 << 20, instances_max: 4, module_bytes_max: 16 << 20 };
@@ -96,15 +100,19 @@ fn attempt(n: usize) -> Attempt {
 }
 
 /// Where one drain takes place; gone when it is dropped.
-pub(crate) struct Stage {
-    tenant: TenantDatabase,
-    vhost: Vhost,
-    events: u32,
+pub struct Stage {
+    /// The database, with the tables.
+    pub tenant: TenantDatabase,
+    /// The virtual host, with the queue.
+    pub vhost: Vhost,
 }
 
 impl Stage {
-    /// A database with the tables, and a queue with so many messages, or none where nobody consumes them.
-    pub(crate) fn set(kit: &Kit, events: u32, is_consumed: bool) -> Result<Self> {
+    /// A database with the tables, and an empty queue.
+    ///
+    /// # Errors
+    /// A server's.
+    pub fn set(kit: &Kit) -> Result<Self> {
         let tenant = TenantDatabase::create(Kind::Mysql);
         let tables = PAGE.split("```sql\n").nth(1).and_then(|rest| rest.split_once("```")).context("no tables")?.0;
         for table in tables.split(';').map(str::trim).filter(|table| !table.is_empty()) {
@@ -114,15 +122,22 @@ impl Stage {
         kit.runtime.block_on(tenant.ready(&["points_account", "points_ledger", "inbox", "outbox"]))?;
         let vhost = Vhost::create(&Server::rabbitmq());
         vhost.declare_queue(QUEUE, &json!({ "x-queue-type": "quorum" }));
-        let stage = Self { tenant, vhost, events };
-        if is_consumed {
-            kit.runtime.block_on(points::preload(&stage.vhost.url(), QUEUE, 0..events))?;
-        }
-        Ok(stage)
+        Ok(Self { tenant, vhost })
+    }
+
+    /// Puts so many events into the queue.
+    ///
+    /// # Errors
+    /// The broker's.
+    pub fn fill(&self, kit: &Kit, events: u32) -> Result<()> {
+        Ok(kit.runtime.block_on(points::preload(&self.vhost.url(), QUEUE, 0..events))?)
     }
 
     /// Messages that wait in the queue.
-    pub(crate) fn waiting(&self, kit: &Kit) -> Result<u32> {
+    ///
+    /// # Errors
+    /// The broker's.
+    pub fn waiting(&self, kit: &Kit) -> Result<u32> {
         kit.runtime.block_on(async {
             let connection = Connection::connect(&self.vhost.url(), ConnectionProperties::default()).await?;
             let channel = connection.create_channel().await?;
@@ -134,25 +149,17 @@ impl Stage {
     }
 
     /// A place for Oncebox on its defaults, with the handler deployed.
-    pub(crate) fn site(&self, kit: &Kit) -> Site {
+    #[must_use]
+    pub fn site(&self, kit: &Kit) -> Site {
         let shop = points::shop(&self.tenant.database.runtime_url(), &self.vhost.url(), QUEUE);
         let site = Site::new(&(shop + &points::awards("points") + &points::route("order.paid", "points")));
         site.deploy(&kit.module, "shop/points");
         site
     }
 
-    /// What a contestant is told.
-    pub(crate) fn environment(&self) -> [(&'static str, String); 4] {
-        [
-            ("BENCH_AMQP_URL", self.vhost.url()),
-            ("BENCH_QUEUE", QUEUE.to_owned()),
-            ("BENCH_MYSQL_URL", self.tenant.database.runtime_url()),
-            ("BENCH_EVENTS", self.events.to_string()),
-        ]
-    }
-
     /// A look at the tables and the server's counters.
-    pub(crate) fn session(&self) -> Session {
+    #[must_use]
+    pub fn session(&self) -> Session {
         self.tenant.database.session()
     }
 }

@@ -4,18 +4,19 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 /// A ratio with the interval that holds it with 95 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Ratio {
+pub struct Ratio {
     /// The median over the blocks.
-    pub(crate) median: f64,
+    pub median: f64,
     /// The interval; none of a single block.
-    pub(crate) interval: Option<(f64, f64)>,
+    pub interval: Option<(f64, f64)>,
 }
 
 /// Samples of the bootstrap.
 const SAMPLES: usize = 2_000;
 
 /// Of pairs, one a block. `None`: there is none.
-pub(crate) fn ratio(pairs: &[(f64, f64)]) -> Option<Ratio> {
+#[must_use]
+pub fn ratio(pairs: &[(f64, f64)]) -> Option<Ratio> {
     let logs: Vec<f64> = pairs.iter().map(|(ours, theirs)| (ours / theirs).ln()).collect();
     let middle = median(&logs)?.exp();
     if logs.len() == 1 {
@@ -35,7 +36,8 @@ pub(crate) fn ratio(pairs: &[(f64, f64)]) -> Option<Ratio> {
 }
 
 /// The middle one, or the mean of the two in the middle.
-pub(crate) fn median(values: &[f64]) -> Option<f64> {
+#[must_use]
+pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;

@@ -9,8 +9,11 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use oncebox::clock;
+use oncebox_bench::{
+    cost::{Cost, Moment},
+    stage::{Kit, QUEUE, Stage},
+};
 use oncebox_tests::{
-    counters::Counters,
     database::Tables as _,
     host::{Host, Site},
     patience::pass,
@@ -18,11 +21,7 @@ use oncebox_tests::{
     services::Session,
 };
 
-use crate::{
-    contestant::{Contestant, Role},
-    processes::{cpu_us, database_us, peak_mib},
-    stage::{Kit, Stage},
-};
+use crate::contestant::{Contestant, Role};
 
 /// Between two looks at how far it is: each costs the database a walk through an index.
 const LOOK: Duration = Duration::from_millis(200);
@@ -36,18 +35,6 @@ pub(crate) struct Drained {
     pub(crate) per_second: f64,
     /// What each event cost; `None` where there is no database in it.
     pub(crate) cost: Option<Cost>,
-}
-
-/// What one event costs, and the most memory.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Cost {
-    pub(crate) fsyncs: f64,
-    pub(crate) round_trips: f64,
-    pub(crate) redo_bytes: f64,
-    pub(crate) commits: f64,
-    pub(crate) host_us: f64,
-    pub(crate) database_us: f64,
-    pub(crate) peak_mib: u64,
 }
 
 /// A contestant's process; killed when it is dropped, so that none that has failed is in the way of the next.
@@ -67,11 +54,11 @@ impl Drop for Theirs {
 
 impl Player {
     /// `site`: of Oncebox, which is deployed there already.
-    fn start(stage: &Stage, contestant: &Contestant, site: Option<&Site>) -> Result<Self> {
+    fn start(stage: &Stage, contestant: &Contestant, site: Option<&Site>, events: u32) -> Result<Self> {
         if let Some(site) = site {
             return Ok(Self::Ours(site.start()));
         }
-        Ok(Self::Theirs(Theirs::start(stage, contestant)?))
+        Ok(Self::Theirs(Theirs::start(stage, contestant, events)?))
     }
 
     fn id(&self) -> u32 {
@@ -99,10 +86,10 @@ impl Player {
 }
 
 impl Theirs {
-    fn start(stage: &Stage, contestant: &Contestant) -> Result<Self> {
+    fn start(stage: &Stage, contestant: &Contestant, events: u32) -> Result<Self> {
         let (program, args) = contestant.command.split_first().context("no program")?;
         let mut command = Command::new(program);
-        command.args(args).envs(stage.environment()).stdout(Stdio::piped());
+        command.args(args).envs(environment(stage, events)).stdout(Stdio::piped());
         command.env("BENCH_CONCURRENCY", contestant.concurrency.to_string());
         command.env("BENCH_BATCH", contestant.batch.to_string());
         Ok(Self(command.spawn().with_context(|| format!("cannot start {}", program.display()))?))
@@ -117,36 +104,36 @@ impl Theirs {
     }
 }
 
+/// What a contestant is told.
+fn environment(stage: &Stage, events: u32) -> [(&'static str, String); 4] {
+    [
+        ("BENCH_AMQP_URL", stage.vhost.url()),
+        ("BENCH_QUEUE", QUEUE.to_owned()),
+        ("BENCH_MYSQL_URL", stage.tenant.database.runtime_url()),
+        ("BENCH_EVENTS", events.to_string()),
+    ]
+}
+
 /// Lets a contestant drain so many events.
 pub(crate) fn drain(kit: &Kit, contestant: &Contestant, events: u32) -> Result<Drained> {
-    let stage = Stage::set(kit, events, contestant.role != Role::FloorDatabase)?;
+    let stage = Stage::set(kit)?;
+    // Of the database alone nobody consumes.
+    if contestant.role != Role::FloorDatabase {
+        stage.fill(kit, events)?;
+    }
     if contestant.role == Role::FloorBroker {
-        return broker_alone(&stage, contestant);
+        return broker_alone(&stage, contestant, events);
     }
     let site = (contestant.role == Role::Ours).then(|| stage.site(kit));
     let tables = Tables::of(contestant.role);
     let session = stage.session();
-    let (before, database_before) = (Counters::read(&session), database_us());
-    let mut player = Player::start(&stage, contestant, site.as_ref())?;
-    let decided = until_decided(&session, &tables, &mut player, events);
-    decided?;
-    let (host_us, peak) = (cpu_us(player.id()), peak_mib(player.id()));
-    let used = Counters::read(&session) - before;
-    let database_us = database_us().saturating_sub(database_before);
+    let before = Moment::before(&session);
+    let mut player = Player::start(&stage, contestant, site.as_ref(), events)?;
+    until_decided(&session, &tables, &mut player, events)?;
+    let cost = Moment::of(&session, player.id())?.since(&before, events);
     player.stop()?;
     tables.check(&session, events)?;
     ensure!(stage.waiting(kit)? == 0, "messages are left in the queue");
-    #[expect(clippy::cast_precision_loss, reason = "far below what a float tells apart")]
-    let each = |total: u64| total as f64 / f64::from(events);
-    let cost = Cost {
-        fsyncs: each(used.fsyncs),
-        round_trips: each(used.round_trips),
-        redo_bytes: each(used.redo_bytes),
-        commits: each(used.commits),
-        host_us: each(host_us.context("its processor time cannot be read")?),
-        database_us: each(database_us),
-        peak_mib: peak.context("its memory cannot be read")?,
-    };
     Ok(Drained { per_second: tables.per_second(&session, events)?, cost: Some(cost) })
 }
 
@@ -169,8 +156,8 @@ fn until_decided(session: &Session, tables: &Tables, player: &mut Player, events
 }
 
 /// It tells its rate itself: there is no table to read it from.
-fn broker_alone(stage: &Stage, contestant: &Contestant) -> Result<Drained> {
-    let mut player = Theirs::start(stage, contestant)?;
+fn broker_alone(stage: &Stage, contestant: &Contestant, events: u32) -> Result<Drained> {
+    let mut player = Theirs::start(stage, contestant, events)?;
     let out = BufReader::new(player.0.stdout.take().context("no output")?);
     let mut rate = None;
     for line in out.lines() {

@@ -4,10 +4,7 @@
 mod contestant;
 mod drain;
 mod options;
-mod processes;
 mod report;
-mod stage;
-mod statistics;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,13 +12,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use oncebox_bench::stage::Kit;
 
 use crate::{
     contestant::{Contestant, Role},
     drain::{Drained, drain},
     options::Options,
     report::{Report, Run},
-    stage::Kit,
 };
 
 fn main() -> ExitCode {
@@ -79,7 +76,7 @@ fn compare(options: &Options) -> Result<bool> {
             runs.entry(contestant.role).or_default().push(run);
         }
     }
-    let report = Report::of(&contestants, &runs, kit.handler_us(options)?);
+    let report = Report::of(&contestants, &runs, kit.handler_us(if options.quick { 2_000 } else { 20_000 })?);
     println!("\n{report}");
     if let Some(path) = &options.json {
         std::fs::write(path, report.json()?).with_context(|| format!("cannot write {}", path.display()))?;

@@ -3,12 +3,15 @@
 use std::{collections::BTreeMap, fmt};
 
 use anyhow::Result;
+use oncebox_bench::{
+    cost::Cost,
+    statistics::{Ratio, median, ratio},
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
     contestant::{Contestant, Role},
-    drain::{Cost, Drained},
-    statistics::{Ratio, median, ratio},
+    drain::Drained,
 };
 
 /// What became of one drain.
