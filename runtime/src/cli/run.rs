@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     code::Exit,
-    host::{Ended, Host},
+    host::{Ended, Health, Host},
 };
 
 pub(super) async fn run(config: &Path, json: bool) -> Result<Exit, Failed> {
@@ -38,10 +38,10 @@ async fn serve(opened: &Arc<Opened>) -> Result<Exit, Failed> {
     let data_dir = opened.data_dir()?;
     let (tenants, mut arrivals) = Arrivals::begin(opened).await?;
     let mut has_begun = !tenants.is_empty() || opened.config.tenants.is_empty();
-    let mut host = Host::start(opened.config.host.clone(), &data_dir, tenants).await?;
-    let health = host.health().clone();
+    let health = Arc::new(Health::default());
     arrivals.tell_awaited(&health);
     arrivals.tell(&health);
+    let mut host = Host::start(opened.config.host.clone(), &data_dir, tenants, health.clone()).await?;
     let listening = host.listening().map(|address| address.to_string());
     let started = || tracing::info!(version = env!("CARGO_PKG_VERSION"), listening, "started");
     if has_begun {

@@ -148,17 +148,22 @@ pub struct Ended {
 }
 
 impl Host {
-    /// Starts a host with these tenants; others may come later.
+    /// Starts a host with these tenants; others may come later, and `health` says so: it is asked from now on, and who
+    /// finds nothing missing takes the host for ready.
     ///
     /// # Errors
     /// [`HostError`], when the host cannot do its work at all.
-    pub async fn start(settings: config::Host, data_dir: &Path, tenants: Vec<OpenTenant>) -> Result<Self, HostError> {
+    pub async fn start(
+        settings: config::Host,
+        data_dir: &Path,
+        tenants: Vec<OpenTenant>,
+        health: Arc<Health>,
+    ) -> Result<Self, HostError> {
         let engine = Engine::new(&EngineLimits {
             memory_bytes_max: settings.limits.memory_bytes_max,
             instances_max: settings.limits.instances_max,
             module_bytes_max: settings.limits.module_bytes_max,
         })?;
-        let health = Arc::new(Health::default());
         let metrics = Arc::new(Metrics::new()?);
         let boot = BootId(rand::random());
         let (stop, stopping) = watch::channel(false);
@@ -296,12 +301,6 @@ impl Host {
     #[must_use]
     pub fn listening(&self) -> Option<std::net::SocketAddr> {
         self.listening
-    }
-
-    /// What is missing.
-    #[must_use]
-    pub fn health(&self) -> &Arc<Health> {
-        &self.health
     }
 
     /// Waits until a task of the host ends by itself: that is a bug, and the host must not go on without it.
