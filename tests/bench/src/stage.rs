@@ -10,6 +10,7 @@ use oncebox::{
 };
 use oncebox_tests::{
     host::Site,
+    pace::{Published, pace},
     points::{self, body, points_award},
     services::{Kind, Server, Session, Vhost},
     tenant_database::TenantDatabase,
@@ -131,6 +132,12 @@ impl Stage {
     /// The broker's.
     pub fn fill(&self, kit: &Kit, events: u32) -> Result<()> {
         Ok(kit.runtime.block_on(points::preload(&self.vhost.url(), QUEUE, 0..events))?)
+    }
+
+    /// Publishes events at a steady pace, `rate` a second, for a time.
+    #[must_use]
+    pub fn publish(&self, kit: &Kit, rate: f64, time: Duration) -> Vec<Published> {
+        kit.runtime.block_on(pace(&self.vhost.url(), QUEUE, &["order.paid"], rate, time))
     }
 
     /// Messages that wait in the queue.

@@ -53,7 +53,8 @@ impl Role {
         }
     }
 
-    const fn about(self) -> &'static str {
+    /// What it is, for people.
+    pub(crate) const fn about(self) -> &'static str {
         match self {
             Self::Ours => "Oncebox",
             Self::Naive => "Rust, one by one",

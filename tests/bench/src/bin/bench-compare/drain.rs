@@ -38,12 +38,12 @@ pub(crate) struct Drained {
 }
 
 /// A contestant's process; killed when it is dropped, so that none that has failed is in the way of the next.
-enum Player {
+pub(crate) enum Player {
     Ours(Host),
     Theirs(Theirs),
 }
 
-struct Theirs(Child);
+pub(crate) struct Theirs(Child);
 
 impl Drop for Theirs {
     fn drop(&mut self) {
@@ -54,7 +54,7 @@ impl Drop for Theirs {
 
 impl Player {
     /// `site`: of Oncebox, which is deployed there already.
-    fn start(stage: &Stage, contestant: &Contestant, site: Option<&Site>, events: u32) -> Result<Self> {
+    pub(crate) fn start(stage: &Stage, contestant: &Contestant, site: Option<&Site>, events: u32) -> Result<Self> {
         if let Some(site) = site {
             return Ok(Self::Ours(site.start()));
         }
@@ -76,7 +76,7 @@ impl Player {
     }
 
     /// Ends it in good order.
-    fn stop(self) -> Result<()> {
+    pub(crate) fn stop(self) -> Result<()> {
         match self {
             Self::Ours(host) => drop(host.stop()),
             Self::Theirs(theirs) => theirs.stop()?,
@@ -137,7 +137,8 @@ pub(crate) fn drain(kit: &Kit, contestant: &Contestant, events: u32) -> Result<D
     Ok(Drained { per_second: tables.per_second(&session, events)?, cost: Some(cost) })
 }
 
-fn until_decided(session: &Session, tables: &Tables, player: &mut Player, events: u32) -> Result<()> {
+/// Waits until so many events are decided.
+pub(crate) fn until_decided(session: &Session, tables: &Tables, player: &mut Player, events: u32) -> Result<()> {
     let (mut last, mut since) = (0, clock::monotonic());
     loop {
         let decided = session.number(tables.decided);
@@ -171,9 +172,11 @@ fn broker_alone(stage: &Stage, contestant: &Contestant, events: u32) -> Result<D
 }
 
 /// What is read of a contestant's tables.
-struct Tables {
+pub(crate) struct Tables {
     /// How many events are decided.
     decided: &'static str,
+    /// Keys with the times of their decisions, in microseconds since 1970.
+    pub(crate) decisions: &'static str,
     /// Times of the first that counts and of the last, in microseconds, ordered; `{skip}` are not counted.
     times: &'static str,
     /// Rows of the outbox.
@@ -181,10 +184,12 @@ struct Tables {
 }
 
 impl Tables {
-    fn of(role: Role) -> Self {
+    pub(crate) fn of(role: Role) -> Self {
         if role == Role::Ours {
             return Self {
                 decided: "SELECT count(*) FROM ob_inbox WHERE state = 0",
+                decisions: "SELECT CONCAT(business_key, ' ', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', decided_at))
+                            FROM ob_inbox",
                 times: "SELECT CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', decided_at) AS SIGNED) FROM ob_inbox
                         ORDER BY decided_at LIMIT 1 OFFSET {skip}",
                 sent: "SELECT count(*) FROM ob_outbox",
@@ -192,6 +197,8 @@ impl Tables {
         }
         Self {
             decided: "SELECT count(*) FROM inbox",
+            decisions: "SELECT CONCAT(business_key, ' ', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', decided_at))
+                        FROM inbox",
             times: "SELECT CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', decided_at) AS SIGNED) FROM inbox
                     ORDER BY decided_at LIMIT 1 OFFSET {skip}",
             sent: "SELECT count(*) FROM outbox",

@@ -3,6 +3,7 @@
 
 mod contestant;
 mod drain;
+mod latency;
 mod options;
 mod report;
 
@@ -13,6 +14,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use oncebox_bench::stage::Kit;
+use oncebox_tests::latency::Latency;
 
 use crate::{
     contestant::{Contestant, Role},
@@ -76,12 +78,34 @@ fn compare(options: &Options) -> Result<bool> {
             runs.entry(contestant.role).or_default().push(run);
         }
     }
-    let report = Report::of(&contestants, &runs, kit.handler_us(if options.quick { 2_000 } else { 20_000 })?);
+    let latencies = latencies(&kit, &contestants, &untried, options);
+    let handler_us = kit.handler_us(if options.quick { 2_000 } else { 20_000 })?;
+    let report = Report::of(&contestants, &runs, handler_us, latencies);
     println!("\n{report}");
     if let Some(path) = &options.json {
         std::fs::write(path, report.json()?).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(runs.values().flatten().all(|run| matches!(run, Run::Checked(_))))
+}
+
+/// Of those who take part in it, one after the other.
+fn latencies(
+    kit: &Kit,
+    contestants: &[Contestant],
+    untried: &BTreeSet<Role>,
+    options: &Options,
+) -> Vec<(Role, Result<Latency>)> {
+    let may = |one: &&Contestant| latency::takes_part(one.role) && !untried.contains(&one.role);
+    println!("== at {:.0} events/s", latency::RATE);
+    let measure = |one: &Contestant| {
+        let measured = latency::latency(kit, one, options);
+        match &measured {
+            Ok(latency) => println!("   {:<34} p99 {:>7.1} ms", one.name(), latency.p99_ms),
+            Err(error) => println!("   {:<34} no figure: {error:#}", one.name()),
+        }
+        (one.role, measured)
+    };
+    contestants.iter().filter(may).map(measure).collect()
 }
 
 /// Finds the concurrency at which it is fastest, where that is to be searched, and how many events take long enough.

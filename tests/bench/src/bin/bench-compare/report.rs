@@ -7,11 +7,13 @@ use oncebox_bench::{
     cost::Cost,
     statistics::{Ratio, median, ratio},
 };
+use oncebox_tests::latency::Latency;
 use serde_json::{Map, Value, json};
 
 use crate::{
     contestant::{Contestant, Role},
     drain::Drained,
+    latency,
 };
 
 /// What became of one drain.
@@ -47,11 +49,18 @@ pub(crate) struct Report {
     lines: Vec<Line>,
     ceiling: Option<(f64, Ratio)>,
     handler_us: f64,
+    /// At a low rate, of those who have a figure.
+    latencies: Vec<(Role, Latency)>,
 }
 
 impl Report {
-    /// From the drains of all blocks.
-    pub(crate) fn of(contestants: &[Contestant], runs: &BTreeMap<Role, Vec<Run>>, handler_us: f64) -> Self {
+    /// From the drains of all blocks, and the times at a low rate.
+    pub(crate) fn of(
+        contestants: &[Contestant],
+        runs: &BTreeMap<Role, Vec<Run>>,
+        handler_us: f64,
+        latencies: Vec<(Role, Result<Latency>)>,
+    ) -> Self {
         let of = |role: Role| runs.get(&role).map_or(&[][..], Vec::as_slice);
         let rates = |role: Role| of(role).iter().map(|run| run.drained().map(|drained| drained.per_second));
         let pairs = |theirs: &mut dyn Iterator<Item = Option<f64>>| -> Vec<(f64, f64)> {
@@ -83,7 +92,8 @@ impl Report {
         let all: Vec<Option<f64>> = ceilings.by_ref().collect();
         let known: Vec<f64> = all.iter().copied().flatten().collect();
         let ceiling = median(&known).zip(ratio(&pairs(&mut all.into_iter())));
-        Self { lines: contestants.iter().map(line).collect(), ceiling, handler_us }
+        let latencies = latencies.into_iter().filter_map(|(role, latency)| Some((role, latency.ok()?))).collect();
+        Self { lines: contestants.iter().map(line).collect(), ceiling, handler_us, latencies }
     }
 
     /// The figures, as `docs/performance.md` names them.
@@ -131,6 +141,9 @@ impl Report {
             "others": others,
             "ceiling_events_per_s": self.ceiling.map(|(rate, _)| rate),
             "handler_us": self.handler_us,
+            "latency": self.latencies.iter().map(|(role, latency)| {
+                (role.key().to_owned(), json!({ "p50_ms": latency.p50_ms, "p99_ms": latency.p99_ms }))
+            }).collect::<Map<String, Value>>(),
             "checked": checked,
         });
         Ok(serde_json::to_string_pretty(&figures)? + "\n")
@@ -188,6 +201,13 @@ impl fmt::Display for Report {
         if let Some((rate, ratio)) = self.ceiling {
             writeln!(f, "{:<36} {rate:>9.0} {:>22}", "the ceiling of the three floors", told(ratio))?;
         }
-        writeln!(f, "an attempt of the handler in a fresh instance: {:.1} microseconds", self.handler_us)
+        writeln!(f, "an attempt of the handler in a fresh instance: {:.1} microseconds", self.handler_us)?;
+        if !self.latencies.is_empty() {
+            writeln!(f, "\nat {:.0} events/s, from publishing to decision, ms:\n", latency::RATE)?;
+        }
+        for (role, Latency { p50_ms, p99_ms, .. }) in &self.latencies {
+            writeln!(f, "{:<36} p50 {p50_ms:>7.1} p99 {p99_ms:>7.1}", role.about())?;
+        }
+        Ok(())
     }
 }
