@@ -1,5 +1,5 @@
 //! The project's own commands, one file or folder each: `cargo demo`, `cargo verify`, `cargo services`,
-//! `cargo neighbours`, `cargo bench-compare`, `cargo chaos`, `cargo bless`.
+//! `cargo neighbours`, `cargo bench-compare`, `cargo bench-curves`, `cargo chaos`, `cargo bless`.
 
 mod bench;
 mod bless;
@@ -46,6 +46,12 @@ cargo bench-compare                Oncebox beside consumers that were written by
     --only NAME[,NAME]             these alone: ours, naive_best, hand_batched, spring_single, spring_batch, go_single,
                                    floor_database, floor_broker
     --json FILE                    the figures, for programs
+cargo bench-curves                 how the cost of one event grows with the size of messages, modules, tenants, duplicates,
+                                   failures and more, beside a base that is measured in turns with it; exit code 1 when a
+                                   point could not be measured or its tables were wrong
+    --quick                        a few points of each, shorter
+    --only AXIS[,AXIS]             these alone: payload, modules, tenants, duplicates, hot, batch, lanes, inbox, failures
+    --out DIR                      where curves.csv and AXIS.svg go (default: `curves` in cargo's target folder)
 cargo model [SCENARIO]...          explores the protocol's model (docs/model.md); `cargo model --help` says more
 cargo chaos                        two hosts on servers of their own while everything dies, in an order drawn from a seed;
                                    exit code 1 when anything was lost or doubled. `cargo chaos --help` has the rest
@@ -84,6 +90,7 @@ fn dispatch(args: &[&str]) -> Result {
         Some((&"verify", rest)) => verify::verify(&repo, rest),
         Some((&"services", rest)) => services::services(&repo, rest),
         Some((&"bench-compare", rest)) => bench::compare(&repo, rest),
+        Some((&"bench-curves", rest)) => bench::curves(&repo, rest),
         Some((&"neighbours", rest)) => neighbours::neighbours(&repo, rest),
         Some((&"chaos", rest)) => chaos::chaos(&repo, rest),
         Some((&"bless", rest)) => bless::bless(&repo, rest),
