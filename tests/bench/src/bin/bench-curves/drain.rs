@@ -74,12 +74,19 @@ impl Books {
                 (last, since) = (page.decided, clock::monotonic());
             }
             if host.has_ended() {
-                bail!("the host has ended after {} of {wanted} events", page.decided);
+                bail!("the host has ended after {} of {wanted} events{}", page.decided, last_line(host));
             }
-            ensure!(since.elapsed() < STUCK, "it stands still after {} of {wanted} events", page.decided);
+            if since.elapsed() >= STUCK {
+                bail!("it stands still after {} of {wanted} events{}", page.decided, last_line(host));
+            }
             pass(LOOK);
         }
     }
+}
+
+/// What the host has said last: it may know why.
+fn last_line(host: &Host) -> String {
+    host.log().pop().map_or_else(String::new, |line| format!("; its last line: {line}"))
 }
 
 /// Lets a host drain what the scenario says.

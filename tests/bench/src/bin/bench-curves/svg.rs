@@ -107,19 +107,23 @@ fn legend(figures: &[Figure], lines: &[&Line], put: &mut impl FnMut(String)) {
     }
 }
 
-/// Five lines across, and one at the base.
+/// A few lines across at round figures, and one at the base.
 fn grid(up: &Ruler, put: &mut impl FnMut(String)) {
     let ticks: Vec<f64> = match up.scale {
-        Scale::Linear => (0..=4).map(|n| up.high * f64::from(n) / 4.0).collect(),
+        Scale::Linear => {
+            let step = [0.1, 0.2, 0.5, 1.0].into_iter().find(|step| up.high / step <= 7.0).unwrap_or(2.0);
+            (0..=7).map(|n| step * f64::from(n)).filter(|tick| *tick <= up.high).collect()
+        }
         Scale::Logarithmic => {
-            let (low, high) = (up.low.log10(), up.high.log10());
-            (0..=4).map(|n| 10_f64.powf(low + (high - low) * f64::from(n) / 4.0)).collect()
+            let all = (-3..6).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(power)));
+            all.filter(|tick| (up.low..=up.high).contains(tick)).collect()
         }
     };
     for tick in ticks {
         let y = up.at(tick);
         put(format!("<path class=\"grid\" d=\"M{LEFT:.0} {y:.1}H{RIGHT:.0}\" style=\"stroke-width: 1\"/>"));
-        let label = if tick >= 10.0 { format!("{tick:.0}") } else { format!("{tick:.2}") };
+        let digits = if tick >= 10.0 { 0 } else { usize::from(tick > 0.0 && tick < 0.1) + 1 };
+        let label = format!("{tick:.digits$}");
         put(format!("<text class=\"end\" x=\"{:.0}\" y=\"{:.1}\">{label}</text>", LEFT - 6.0, y + 4.0));
     }
     let y = up.at(1.0);
