@@ -79,7 +79,7 @@ async fn what_the_gate_accepts_is_what_runs_byte_for_byte() {
         name: "award",
         handler: &tenant.handlers["award"],
     };
-    let admitted = admit(place, &manifest, store.as_ref()).await.unwrap();
+    let admitted = admit(place, &manifest, store.as_ref(), &store.catalogue().await.unwrap()).await.unwrap();
     assert_eq!(&*admitted.statements["award"].sql, odd);
     assert_eq!(&*admitted.queries["account"].sql, query);
     store.close().await;

@@ -85,7 +85,8 @@ pub(super) async fn checked(
     let module = engine.load(bytes, cache_dir).await?;
     let place =
         Place { host_limits: &opened.config.host.limits, tenant_name: &pair.tenant, tenant, name: &pair.name, handler };
-    let admitted = admit(place, module.manifest(), store).await.map_err(|error| match error {
+    let catalogue = store.catalogue().await?;
+    let admitted = admit(place, module.manifest(), store, &catalogue).await.map_err(|error| match error {
         AdmissionError::Refused(refused) => Failed::module(refused, Some(pair)),
         AdmissionError::Store(error) => error.into(),
     })?;

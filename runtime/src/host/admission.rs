@@ -146,7 +146,12 @@ const MEMORY_BYTES: u64 = 16 << 20;
 ///
 /// # Errors
 /// [`AdmissionError::Refused`] with all reasons; [`AdmissionError::Store`] when the database could not be asked.
-pub async fn admit(place: Place<'_>, manifest: &Manifest, store: &dyn Store) -> Result<Admitted, AdmissionError> {
+pub async fn admit(
+    place: Place<'_>,
+    manifest: &Manifest,
+    store: &dyn Store,
+    catalogue: &Catalogue,
+) -> Result<Admitted, AdmissionError> {
     let mut reasons = Vec::new();
     routes(place, manifest, &mut reasons);
     let config = values(place, manifest, &mut reasons);
@@ -167,8 +172,7 @@ pub async fn admit(place: Place<'_>, manifest: &Manifest, store: &dyn Store) -> 
         let message = format!("table {table} is defined with {clause}: make it anew without that clause");
         reasons.push(Reason { code: Check::UnfitTable.code(), message });
     }
-    let catalogue = store.catalogue().await?;
-    let (statements, queries) = statements(place, manifest, store.dialect(), &catalogue, &mut reasons);
+    let (statements, queries) = statements(place, manifest, store.dialect(), catalogue, &mut reasons);
     if reasons.is_empty() {
         prepared(store, &statements, &queries, &mut reasons).await?;
     }

@@ -237,7 +237,7 @@ impl Deployments {
     ) -> Result<&mut Tried, StoreError> {
         let tried = match self.tried.remove(&deployment.id).filter(|tried| tried.version == version) {
             Some(tried) => tried,
-            None => Tried { version, outcome: self.make_ready(handler, deployment).await?, answered: false },
+            None => Tried { version, outcome: self.make_ready(handler, deployment, version).await?, answered: false },
         };
         Ok(self.tried.entry(deployment.id).insert_entry(tried).into_mut())
     }
@@ -246,8 +246,9 @@ impl Deployments {
         &mut self,
         handler: &Handler,
         deployment: &Deployment,
+        version: i64,
     ) -> Result<Result<Arc<Deployed>, Refused>, StoreError> {
-        match self.preparer.make_ready(handler, deployment).await.map_err(Unready::into_away) {
+        match self.preparer.make_ready(handler, deployment, version).await.map_err(Unready::into_away) {
             Ok(deployed) => Ok(Ok(Arc::new(deployed))),
             Err(Ok(away)) => Err(away),
             Err(Err(unready)) => {

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use oncebox_core::ids::ModuleDigest;
+use oncebox_core::{ids::ModuleDigest, sql::Catalogue};
 
 use super::{
     admission::{AdmissionError, Place, admit},
@@ -25,6 +25,8 @@ pub(super) struct Preparer {
     cache_dir: PathBuf,
     /// Modules in use, so that handlers that share one load it once.
     modules: BTreeMap<ModuleDigest, Weak<Module>>,
+    /// The tables of a schema version, so that a thousand handlers read them once.
+    catalogue: Option<(i64, Arc<Catalogue>)>,
 }
 
 /// Why a deployment is not ready here.
@@ -58,16 +60,22 @@ impl Preparer {
     /// For a tenant; `cache_dir` holds compiled modules.
     #[must_use]
     pub(super) fn new(tenant: Arc<Tenant>, engine: Arc<Engine>, cache_dir: PathBuf) -> Self {
-        Self { tenant, engine, cache_dir, modules: BTreeMap::new() }
+        Self { tenant, engine, cache_dir, modules: BTreeMap::new(), catalogue: None }
     }
 
-    /// Loads a deployment and checks it.
+    /// Loads a deployment and checks it, against tables that are as new as this schema version.
     ///
     /// # Errors
     /// [`Unready`].
-    pub(super) async fn make_ready(&mut self, handler: &Handler, deployment: &Deployment) -> Result<Deployed, Unready> {
+    pub(super) async fn make_ready(
+        &mut self,
+        handler: &Handler,
+        deployment: &Deployment,
+        version: i64,
+    ) -> Result<Deployed, Unready> {
         let module = self.module(deployment.digest).await?;
-        let admitted = admit(self.place(handler), module.manifest(), self.tenant.store.as_ref()).await?;
+        let catalogue = self.catalogue(version).await?;
+        let admitted = admit(self.place(handler), module.manifest(), self.tenant.store.as_ref(), &catalogue).await?;
         {
             let _beside = self.tenant.gate.beside().await;
             module.dry_run().await?;
@@ -100,7 +108,22 @@ impl Preparer {
     /// # Errors
     /// [`AdmissionError`].
     pub(super) async fn admit_again(&self, handler: &Handler, serves: &Deployed) -> Result<(), AdmissionError> {
-        admit(self.place(handler), serves.module.manifest(), self.tenant.store.as_ref()).await.map(|_| ())
+        let store = self.tenant.store.as_ref();
+        let catalogue = store.catalogue().await?;
+        admit(self.place(handler), serves.module.manifest(), store, &catalogue).await.map(|_| ())
+    }
+
+    /// The tables as they were when that version had been read, or later: what changes after it is another version, and
+    /// all handlers are looked at again.
+    async fn catalogue(&mut self, version: i64) -> Result<Arc<Catalogue>, StoreError> {
+        if let Some((of, kept)) = &self.catalogue
+            && *of == version
+        {
+            return Ok(kept.clone());
+        }
+        let read = Arc::new(self.tenant.store.catalogue().await?);
+        self.catalogue = Some((version, read.clone()));
+        Ok(read)
     }
 
     async fn module(&mut self, digest: ModuleDigest) -> Result<Arc<Module>, Unready> {

@@ -1,4 +1,6 @@
-//! One event's staged writes, with what their answers mean.
+//! Staged writes, of one event or of a whole batch, with what their answers mean.
+
+use std::collections::HashMap;
 
 use oncebox_core::{
     config,
@@ -15,7 +17,7 @@ use super::{
 use crate::{
     failpoint::{is_between_writes, written},
     plugin::{Outcome, StagedEvent, StagedWrite},
-    store::{DeploymentId, Staged, StagedText, StatementError, StoreError, UnitOfWork},
+    store::{Staged, StagedText, StatementError, StoreError, UnitOfWork},
 };
 
 /// Why an event's writes do not stand.
@@ -46,7 +48,6 @@ pub(super) enum Together {
 struct Write<'a> {
     ready: &'a ReadyStatement,
     name: &'a str,
-    deployment: DeploymentId,
     params: &'a [Value],
     /// The event's place among them.
     event: usize,
@@ -56,7 +57,7 @@ impl<'a> Write<'a> {
     /// `None`: its handler has no such statement.
     fn of(deployed: &'a Deployed, StagedWrite { statement, params }: &'a StagedWrite, event: usize) -> Option<Self> {
         let (name, ready) = deployed.statements.get_key_value(statement)?;
-        Some(Self { ready, name, deployment: deployed.id, params, event })
+        Some(Self { ready, name, params, event })
     }
 
     fn text(&self) -> StagedText<'a> {
@@ -76,14 +77,9 @@ pub(super) async fn write_together(
     hops_max: u8,
 ) -> Result<Option<Together>, StoreError> {
     let Some(writes) = writes_of(events, hops_max) else { return Ok(None) };
-    let planned: Vec<fold::Write<'_, (DeploymentId, &str)>> = writes
-        .iter()
-        // A batch may hold runs of two versions of a handler: a statement of one name is another one in each.
-        .map(|write| fold::Write {
-            statement: (write.deployment, write.name),
-            facts: &write.ready.fold,
-            params: write.params,
-        })
+    let planned: Vec<fold::Write<'_, usize>> = numbered(&writes)
+        .zip(&writes)
+        .map(|(statement, write)| fold::Write { statement, facts: &write.ready.fold, params: write.params })
         .collect();
     let steps = fold::plan(&planned).unwrap_or_else(|| (0..writes.len()).map(Step::One).collect());
     let staged: Vec<Staged<'_>> = steps.iter().map(|step| staged(step, &writes)).collect();
@@ -109,6 +105,25 @@ pub(super) async fn write_together(
         Step::Folded(all) => writes[all[0]].ready.fold.rows.met(all.len() as u64, *rows),
     };
     Ok(Some(if steps.iter().zip(&matched).all(stands) { Together::Stand } else { Together::Fail }))
+}
+
+/// Numbers of the writes' statements: one text of which the same is known is one statement, whichever handler or version
+/// has it. A statement of one name may be another one in the next version.
+fn numbered<'w>(writes: &'w [Write<'_>]) -> impl Iterator<Item = usize> + 'w {
+    let mut known: HashMap<&str, Vec<(&ReadyStatement, usize)>> = HashMap::new();
+    let mut count = 0;
+    writes.iter().map(move |Write { ready, .. }| {
+        let alike = known.entry(&*ready.sql).or_default();
+        let is_same = |other: &ReadyStatement| {
+            std::ptr::eq(other, *ready) || (other.fold == ready.fold && other.marks == ready.marks)
+        };
+        if let Some((_, number)) = alike.iter().find(|(other, _)| is_same(other)) {
+            return *number;
+        }
+        alike.push((*ready, count));
+        count += 1;
+        count - 1
+    })
 }
 
 /// All writes of a batch, in event order; `None`: an event among them has to be looked at by itself.

@@ -86,6 +86,20 @@ async fn runs_of_two_versions_in_one_batch_are_each_written_by_their_own_stateme
     assert_eq!(effects, ["B", "D", "a", "c"]);
 }
 
+on_every_store!(two_handlers_that_write_alike_are_written_by_one_statement);
+async fn two_handlers_that_write_alike_are_written_by_one_statement() {
+    let bench = Bench::new().await;
+    let batch: Vec<Item> = ["a", "b", "c", "d"]
+        .into_iter()
+        .zip([&bench.plain, &bench.other].into_iter().cycle())
+        .map(|(key, handler)| over(deliver(handler, key, 1), applied(&[write("effect", &[text(key)])])))
+        .collect();
+    let (fates, lane) = unit(&bench, &batch).await;
+    assert_eq!(fates, fates![Applied Applied Applied Applied]);
+    assert_eq!((lane.count("staged_insert_many"), lane.count("staged_write")), (1, 0));
+    assert_eq!(bench.effects().await, ["a", "b", "c", "d"]);
+}
+
 on_every_store!(when_one_of_them_fails_the_others_are_judged_one_by_one);
 async fn when_one_of_them_fails_the_others_are_judged_one_by_one() {
     let bench = Bench::new().await;
