@@ -17,6 +17,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// A drain that has decided nothing for so long does not go on.
 const STUCK: Duration = Duration::from_secs(60);
 
+/// How long a host may take to activate what is deployed.
+const ROLLED_OUT_WITHIN: Duration = Duration::from_mins(10);
+
 /// What was measured of one drain whose tables were found right.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Drained {
@@ -96,6 +99,9 @@ pub(crate) fn drain(kit: &Kit, scenario: &Scenario) -> Result<Drained> {
         inbox::fill(stage, scenario.inbox_rows)?;
     }
     let mut books = Books::open(&ground)?;
+    if scenario.modules > 1 {
+        roll_out(&ground, scenario)?;
+    }
     let history = scenario.history() * scenario.tenants;
     if history > 0 {
         ground.fill(kit, scenario, &(0..scenario.history()).collect::<Vec<_>>())?;
@@ -112,6 +118,25 @@ pub(crate) fn drain(kit: &Kit, scenario: &Scenario) -> Result<Drained> {
         ensure!(stage.waiting(kit)? == 0, "messages are left in the queue");
     }
     Ok(drained)
+}
+
+/// Lets a host activate all that is deployed, one after the other: no part of what an event costs.
+fn roll_out(ground: &Ground, scenario: &Scenario) -> Result<()> {
+    let session = ground.stages.first().context("no tenant")?.session();
+    let began = clock::monotonic();
+    let mut host = ground.site.start();
+    loop {
+        let active = session.number("SELECT count(*) FROM ob_deployment WHERE active_from IS NOT NULL");
+        if active >= i64::from(scenario.modules) {
+            break;
+        }
+        ensure!(!host.has_ended(), "the host has ended with {active} deployments active{}", last_line(&host));
+        ensure!(began.elapsed() < ROLLED_OUT_WITHIN, "only {active} deployments are active{}", last_line(&host));
+        pass(LOOK);
+    }
+    println!("   they were active after {:.0} s", began.elapsed().as_secs_f64());
+    drop(host.stop());
+    Ok(())
 }
 
 /// A host beside full queues, with so many events behind it.
