@@ -180,6 +180,7 @@ impl Bench {
             source: "orders".into(),
             traceparent: Some("00-a-b-01".into()),
             received_us: 1_000_000,
+            seen: None,
         }
     }
 

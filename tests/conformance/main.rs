@@ -123,6 +123,7 @@ cases! {
     Common inbox a_row_is_first_only_under_the_token_of_its_own_unit;
     Common inbox a_second_unit_sees_the_row_as_it_is_and_counts_a_duplicate;
     Common inbox rows_come_back_in_the_order_asked;
+    Common inbox a_row_that_was_seen_is_counted_and_one_that_has_gone_is_first;
     Common inbox a_rollback_leaves_nothing;
     Common inbox a_unit_that_is_given_up_leaves_nothing_and_counts_nothing;
     Common inbox a_unit_that_is_dropped_is_rolled_back_before_the_next_one;

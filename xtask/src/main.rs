@@ -52,6 +52,8 @@ cargo bench-curves                 how the cost of one event grows with the size
     --quick                        a few points of each, shorter
     --only AXIS[,AXIS]             these alone: payload, modules, tenants, duplicates, hot, batch, lanes, inbox, failures
     --out DIR                      where curves.csv and AXIS.svg go (default: `curves` in cargo's target folder)
+cargo bench-micro                  what identifying, planning and the sandbox cost an event, each by itself (criterion);
+                                   `-- --quick` for a glance, `-- NAME` for one of them
 cargo model [SCENARIO]...          explores the protocol's model (docs/model.md); `cargo model --help` says more
 cargo chaos                        two hosts on servers of their own while everything dies, in an order drawn from a seed;
                                    exit code 1 when anything was lost or doubled. `cargo chaos --help` has the rest

@@ -149,13 +149,14 @@ async fn look_up(lane: &LaneContext, link: &mut Link, mut batch: Vec<Work>) -> O
         }
     };
     patience.over();
-    let rows: HashMap<InboxKey, InboxRow> = rows.into_iter().map(|row| ((row.handler, row.key.clone()), row)).collect();
+    let mut rows: HashMap<InboxKey, InboxRow> =
+        rows.into_iter().map(|row| ((row.handler, row.key.clone()), row)).collect();
     if planted::is(Fault::ConflictFromSnapshot) {
         mistakes::conclude_conflicts(lane, &mut batch, &rows);
     }
-    let known = |delivery: &Delivery| {
-        let row = delivery.key().filter(|_| delivery.claim.is_none()).and_then(|key| rows.get(&key));
-        row.is_some_and(|row| delivery.equals(row, &lane.tenant.identify_limits()))
+    let mut known = |delivery: &Delivery| {
+        let row = delivery.key().filter(|_| delivery.claim.is_none()).and_then(|key| rows.remove(&key));
+        row.filter(|row| delivery.equals(row, &lane.tenant.identify_limits()))
     };
     Some(batch.into_iter().map(|work| LookedUp { known: known(&work.delivery), work }).collect())
 }

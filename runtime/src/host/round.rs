@@ -250,7 +250,7 @@ impl<'a> Round<'a> {
                 return Ok(false);
             }
             // A look-up's knowledge never makes a key first: `stand` has sent it away.
-            Ran::Known => return Ok(false),
+            Ran::Known(_) => return Ok(false),
             Ran::Over(attempted) => attempted.clone(),
             // One runs in any case: a unit that waited long for its right to write must not come to nothing.
             Ran::Inside if !self.ends.is_empty() && self.began.elapsed() > self.lane.tenant.settings.unit_time_max => {
@@ -286,7 +286,7 @@ impl<'a> Round<'a> {
                 Standing::Keyless => match (&item.ran, item.delivery.claim) {
                     (Ran::Refused(failure), None) => Fate::Decided(marks.keyless(&item.delivery, failure)),
                     (Ran::Refused(_), Some(_)) => return Err(illegal("a claim has no key")),
-                    (Ran::Unrun(_) | Ran::Known | Ran::Inside | Ran::Over(_), _) => {
+                    (Ran::Unrun(_) | Ran::Known(_) | Ran::Inside | Ran::Over(_), _) => {
                         return Err(illegal("an item without a key has run"));
                     }
                 },

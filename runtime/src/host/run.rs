@@ -17,6 +17,7 @@ use super::{
 use crate::{
     clock,
     plugin::{Attempt, Context, Event, Outcome, QueryPort},
+    store::InboxRow,
 };
 
 /// What waits for a lane: a delivery, and in a slow lane perhaps the run that has left its batch.
@@ -53,7 +54,7 @@ pub enum Ran {
     /// It is put aside without a run.
     Unrun(Failure),
     /// The look-up found its key, with an equal fingerprint: nothing runs.
-    Known,
+    Known(InboxRow),
     /// It runs inside the unit of work.
     Inside,
     /// It has run.
@@ -83,8 +84,8 @@ pub struct Item {
 pub(super) struct LookedUp {
     /// The work.
     pub work: Work,
-    /// Its key has a row, with an equal fingerprint.
-    pub known: bool,
+    /// Its key's row, with an equal fingerprint.
+    pub known: Option<InboxRow>,
 }
 
 /// Runs a batch, event by event. In a normal lane a run that is not over in time goes on in a slow lane. A suspect is
@@ -101,14 +102,14 @@ pub(super) async fn run(lane: &LaneContext, link: &mut Link, batch: Vec<LookedUp
             continue;
         }
         let Work { delivery, running } = work;
-        let ran = match (&delivery.identity, &delivery.unrun, &delivery.target) {
-            (Err(failure), _, _) => Ran::Refused(failure.clone()),
-            _ if known => Ran::Known,
-            (Ok(_), Some(failure), _) => Ran::Unrun(failure.clone()),
-            (Ok(_), None, Target::Handler(handler, _)) if running.is_none() && handler.blocked().is_some() => {
+        let ran = match (&delivery.identity, known, &delivery.unrun, &delivery.target) {
+            (Err(failure), ..) => Ran::Refused(failure.clone()),
+            (Ok(_), Some(row), ..) => Ran::Known(row),
+            (Ok(_), None, Some(failure), _) => Ran::Unrun(failure.clone()),
+            (Ok(_), None, None, Target::Handler(handler, _)) if running.is_none() && handler.blocked().is_some() => {
                 Ran::Unrun(blocked(handler))
             }
-            (Ok(_), None, Target::Handler(handler, deployed)) if delivery.is_suspect() => {
+            (Ok(_), None, None, Target::Handler(handler, deployed)) if delivery.is_suspect() => {
                 match alone::run(lane, link, &delivery, handler, deployed).await {
                     Turn::Taken(alone, ran) => {
                         pass = Some(alone);
@@ -121,14 +122,14 @@ pub(super) async fn run(lane: &LaneContext, link: &mut Link, batch: Vec<LookedUp
                     Turn::Lost => continue,
                 }
             }
-            (Ok(_), None, Target::Handler(_, deployed)) if deployed.has_queries() => Ran::Inside,
+            (Ok(_), None, None, Target::Handler(_, deployed)) if deployed.has_queries() => Ran::Inside,
             // It has become slow meanwhile: the others of this batch shall not wait for it once more.
-            (Ok(_), None, Target::Handler(handler, _)) if !lane.is_slow && handler.is_slow() => {
+            (Ok(_), None, None, Target::Handler(handler, _)) if !lane.is_slow && handler.is_slow() => {
                 left.extend(delivery.line());
                 lane.tenant.spread(delivery);
                 continue;
             }
-            (Ok(_), None, Target::Handler(handler, deployed)) => {
+            (Ok(_), None, None, Target::Handler(handler, deployed)) => {
                 let handler = handler.clone();
                 let running = match running {
                     Some(running) => running,
@@ -147,7 +148,7 @@ pub(super) async fn run(lane: &LaneContext, link: &mut Link, batch: Vec<LookedUp
                     }
                 }
             }
-            (Ok(_), None, Target::Nobody) => {
+            (Ok(_), None, None, Target::Nobody) => {
                 Ran::Refused(Failure::new(Class::NoRoute, "no-route", "no route takes it"))
             }
         };
@@ -268,7 +269,7 @@ pub(super) async fn put_back_undecided(queue: &LaneQueue<Work>, items: Vec<Item>
                 Ran::Over(Attempted { outcome: Outcome::Failed(failure), .. }) => {
                     failure.class == Class::Infrastructure
                 }
-                Ran::Over(_) | Ran::Refused(_) | Ran::Unrun(_) | Ran::Known | Ran::Inside => false,
+                Ran::Over(_) | Ran::Refused(_) | Ran::Unrun(_) | Ran::Known(_) | Ran::Inside => false,
             };
         if is_again {
             lines.extend(line);

@@ -209,13 +209,13 @@ async fn stand(
     order.sort_by_cached_key(|&at| batch[at].delivery.key());
     let claims: Vec<_> = order.iter().filter_map(|&at| batch[at].delivery.claim.map(|c| (c.held, c.token))).collect();
     if claims.is_empty() {
-        let rows: Vec<NewInbox> = order.iter().filter_map(|&at| new_inbox(&batch[at].delivery)).collect();
+        let rows: Vec<NewInbox> = order.iter().filter_map(|&at| new_inbox(&batch[at])).collect();
         let found = unit.inbox_insert(token, &rows).await?;
         reach(Place::AfterInboxInsert);
         for (&at, row) in order.iter().zip(found) {
             let is_own = row.token == token || planted::is(Planted::SelectThenInsert);
             standings[at] = match (is_own, &batch[at].ran) {
-                (true, Ran::Known) => Standing::Reborn,
+                (true, Ran::Known(_)) => Standing::Reborn,
                 (true, Ran::Refused(_) | Ran::Unrun(_) | Ran::Inside | Ran::Over(_)) => Standing::First,
                 (false, _) => Standing::Known(row),
             };
@@ -237,7 +237,7 @@ async fn stand(
     Ok((standings, ordered))
 }
 
-fn new_inbox(delivery: &Delivery) -> Option<NewInbox> {
+fn new_inbox(Item { delivery, ran }: &Item) -> Option<NewInbox> {
     let (Ok(identity), Target::Handler(handler, deployed)) = (&delivery.identity, &delivery.target) else {
         return None;
     };
@@ -251,6 +251,7 @@ fn new_inbox(delivery: &Delivery) -> Option<NewInbox> {
         source: delivery.origin.source.clone(),
         traceparent: traceparent(delivery),
         received_us: delivery.origin.received_us,
+        seen: if let Ran::Known(row) = ran { Some(row.clone()) } else { None },
     })
 }
 

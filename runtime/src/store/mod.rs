@@ -237,7 +237,8 @@ pub trait UnitOfWork: Send {
     async fn now_us(&mut self) -> Result<i64, StoreError>;
 
     /// Inserts a row in state `applied` for each key, or raises the count of duplicates of the row that is there.
-    /// The answer holds, in the order given, the rows as they are now: a row is first only if it carries `token`.
+    /// The answer holds, in the order given, the rows as they are now: a row is first only if it carries `token`. One that
+    /// a look-up has seen may be answered as it was then, if it is still there.
     async fn inbox_insert(&mut self, token: LeaseToken, rows: &[NewInbox]) -> Result<Vec<InboxRow>, StoreError>;
 
     /// Locks and reads the rows of claims, in the order given; `None`: no row.

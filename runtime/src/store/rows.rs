@@ -164,6 +164,17 @@ pub struct NewInbox {
     pub traceparent: Option<String>,
     /// First receipt.
     pub received_us: i64,
+    /// Its row as a look-up has seen it, equal to this one: good enough for a duplicate, if the row is still there. One
+    /// that is inserted all the same has gone since, and is to be taken back.
+    pub seen: Option<InboxRow>,
+}
+
+impl NewInbox {
+    /// By what the row is found.
+    #[must_use]
+    pub fn inbox_key(&self) -> InboxKey {
+        (self.handler, self.key.clone())
+    }
 }
 
 /// What an inbox row becomes.

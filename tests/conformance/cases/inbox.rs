@@ -50,6 +50,40 @@ pub(crate) async fn rows_come_back_in_the_order_asked(bench: Bench) {
     unit.rollback().await.unwrap();
 }
 
+pub(crate) async fn a_row_that_was_seen_is_counted_and_one_that_has_gone_is_first(bench: Bench) {
+    bench.insert(1, &["a", "b", "c"]).await;
+    let mut lane = bench.lane().await;
+    let seen = lane.inbox_look_up(&["a", "b", "c"].map(|key| bench.key(key))).await.unwrap();
+    let as_seen = |key: &str| {
+        let seen = seen.iter().find(|row| row.key == BusinessKey::new(key)).cloned();
+        oncebox::store::NewInbox { seen, ..bench.new_inbox(key) }
+    };
+    // All as they were seen; one has gone since; one is there that was not seen; both, which counts as if neither were.
+    let gone = "DELETE FROM ob_inbox WHERE business_key = x'61'";
+    for (token, before, keys, first) in [
+        (2, None, ["b", "new-1", "c"].map(as_seen), &["new-1"][..]),
+        (3, Some(gone), ["a", "b", "new-2"].map(as_seen), &["a", "new-2"]),
+        (4, None, [bench.new_inbox("b"), as_seen("c"), as_seen("new-3")], &["new-3"]),
+        (5, Some(gone), [as_seen("a"), bench.new_inbox("b"), as_seen("c")], &["a"]),
+        (6, None, ["a", "b", "c"].map(as_seen), &["a"]),
+    ] {
+        if let Some(sql) = before {
+            bench.run(sql).await;
+        }
+        let mut unit = lane.begin().await.unwrap();
+        let found = unit.inbox_insert(token_of(token), &keys).await.unwrap();
+        assert!(found.iter().zip(&keys).all(|(row, new)| row.key == new.key), "{found:?}");
+        let own = found.iter().filter(|row| row.token == token_of(token));
+        assert_eq!(own.map(|row| row.key.to_string()).collect::<Vec<_>>(), first);
+        unit.inbox_delete(token_of(token), &[bench.key("a")]).await.unwrap();
+        unit.commit().await.unwrap();
+    }
+    assert_eq!(bench.number("SELECT count(*) FROM ob_inbox").await, 5);
+    assert_eq!(bench.number("SELECT duplicates FROM ob_inbox WHERE business_key = x'62'").await, 5);
+    assert_eq!(bench.number("SELECT duplicates FROM ob_inbox WHERE business_key = x'63'").await, 4);
+    assert_eq!(bench.number("SELECT sum(duplicates) FROM ob_inbox").await, 9);
+}
+
 pub(crate) async fn a_rollback_leaves_nothing(bench: Bench) {
     let mut lane = bench.lane().await;
     let mut unit = lane.begin().await.unwrap();

@@ -19,7 +19,7 @@ use oncebox::{
     plugin::{Compiler, Engine, EngineLimits, Module, Outcome, RunLimits, StagedEvent, StagedWrite},
     source::{Origin, Receipt, Settle},
     store::{
-        DeploymentId, HeldId, Lane, RuleId, Store, StoreError, Use,
+        DeploymentId, HeldId, InboxRow, Lane, RuleId, Store, StoreError, Use,
         mysql::{MysqlLanes, MysqlStore},
         sqlite::SqliteStore,
     },
@@ -32,7 +32,7 @@ use oncebox_core::{
     fold,
     identify::{Limits, identify, message_hash, outgoing_event_id},
     ids::{BootId, BusinessKey, LeaseToken},
-    life::Verdict,
+    life::{InboxState, Verdict},
     manifest::{FingerprintSpec, Integers, Reaction, RowExpectation},
     message::{Header, Message},
     retry::{Counted, RetryPolicy},
@@ -450,6 +450,22 @@ pub(crate) fn applied(writes: &[StagedWrite]) -> Outcome {
 pub(crate) fn effect(delivery: Delivery) -> Item {
     let name = delivery.key().unwrap().1.to_string();
     over(delivery, applied(&[write("effect", &[text(&name)])]))
+}
+
+/// A look-up has seen its key's row, equal to it.
+pub(crate) fn known(delivery: Delivery) -> Item {
+    let Target::Handler(_, deployed) = &delivery.target else { panic!("a key has a handler") };
+    let (handler, key) = delivery.key().unwrap();
+    let seen = InboxRow {
+        handler,
+        key,
+        state: InboxState::Applied,
+        fingerprint: delivery.identity.as_ref().unwrap().fingerprint,
+        rule: deployed.rule_id,
+        token: LeaseToken([255; 16]),
+        generation: 0,
+    };
+    Item { delivery, ran: Ran::Known(seen) }
 }
 
 /// It writes its key as an effect, and then fails in SQL.

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use oncebox::{
-    host::{Item, Link, Ran},
+    host::{Item, Link},
     store::{Lane, StoreError},
 };
 use oncebox_core::{failure::Class, life::Verdict};
 
 use crate::{
-    bench::{Bench, breaks, deliver, effect, failed, message, origin, over, settle, shared},
+    bench::{Bench, breaks, deliver, effect, failed, known, message, origin, over, settle, shared},
     fates,
     faulty::{Commit, FaultyLane},
 };
@@ -104,8 +104,8 @@ async fn a_unit_that_failed_keeps_nothing_locked() {
     bench.unit(&[effect(deliver(&bench.plain, "a", 1))]).await;
     bench.run("UPDATE ob_inbox SET state = 9").await;
     let mut connection = bench.store.lane().await.unwrap();
-    let known = Item { delivery: deliver(&bench.plain, "a", 1), ran: Ran::Known };
-    let error = bench.unit_on(connection.as_mut(), &[known]).await.unwrap_err();
+    let again = effect(deliver(&bench.plain, "a", 1));
+    let error = bench.unit_on(connection.as_mut(), &[again]).await.unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { table: "ob_inbox", .. }), "{error}");
     // The lane's connection is still open, and another one writes without waiting for it.
     let written = tokio::time::timeout(Duration::from_secs(5), bench.run("DELETE FROM ob_inbox WHERE state = 9"));
@@ -120,8 +120,7 @@ async fn a_unit_that_gives_up_leaves_no_duplicate_counted() {
     let (body, parts) = bench.local(&[message("b", 1)], Duration::from_secs(60)).await.remove(0);
     let origin = origin(body, Some(settle(parts, 1)), 0);
     bench.run("UPDATE ob_local SET lease_token = zeroblob(16)").await;
-    let known = Item { delivery: deliver(&bench.plain, "a", 1), ran: Ran::Known };
-    let done = bench.unit(&[known, effect(shared(&bench.plain, &origin))]).await;
+    let done = bench.unit(&[known(deliver(&bench.plain, "a", 1)), effect(shared(&bench.plain, &origin))]).await;
     assert_eq!(done.fates, fates![Duplicate Lost]);
     assert_eq!(bench.texts("SELECT duplicates FROM ob_inbox").await, ["1"]);
     bench.balanced().await;

@@ -10,7 +10,7 @@ use oncebox_core::{
 };
 
 use crate::{
-    bench::{Bench, applied, deliver, effect, over, text, write},
+    bench::{Bench, applied, deliver, effect, known, over, text, write},
     fates,
 };
 
@@ -53,8 +53,7 @@ async fn a_duplicate_is_counted_and_its_run_leaves_nothing() {
     let bench = Bench::new().await;
     bench.unit(&[effect(deliver(&bench.plain, "a", 1))]).await;
     // One that the look-up found, and one that had run before the first was committed.
-    let known = Item { delivery: deliver(&bench.plain, "a", 1), ran: Ran::Known };
-    assert_eq!(bench.verdicts(&[known]).await, fates![Duplicate]);
+    assert_eq!(bench.verdicts(&[known(deliver(&bench.plain, "a", 1))]).await, fates![Duplicate]);
     let batch = [effect(deliver(&bench.plain, "a", 1)), effect(deliver(&bench.plain, "b", 1))];
     assert_eq!(bench.verdicts(&batch).await, fates![Duplicate Applied]);
     assert_eq!(bench.effects().await, ["a", "b"]);
@@ -86,12 +85,24 @@ async fn a_conflict_is_kept_with_its_message_and_counted() {
 on_every_store!(a_key_that_was_purged_after_its_look_up_runs_in_the_next_unit);
 async fn a_key_that_was_purged_after_its_look_up_runs_in_the_next_unit() {
     let bench = Bench::new().await;
-    let known = Item { delivery: deliver(&bench.plain, "a", 1), ran: Ran::Known };
-    let batch = [known, effect(deliver(&bench.plain, "b", 1))];
+    let batch = [known(deliver(&bench.plain, "a", 1)), effect(deliver(&bench.plain, "b", 1))];
     assert_eq!(bench.verdicts(&batch).await, fates![Again Applied]);
     assert_eq!(bench.texts("SELECT business_key FROM ob_inbox").await, ["b"]);
     assert_eq!(bench.verdicts(&[effect(deliver(&bench.plain, "a", 1))]).await, fates![Applied]);
     assert_eq!(bench.effects().await, ["b", "a"]);
+}
+
+on_every_store!(a_purged_key_and_a_new_duplicate_are_not_taken_for_each_other);
+async fn a_purged_key_and_a_new_duplicate_are_not_taken_for_each_other() {
+    let bench = Bench::new().await;
+    // What the look-up has seen of one key and not of another is no longer so: together they count as if it were.
+    bench.unit(&[effect(deliver(&bench.plain, "b", 1)), effect(deliver(&bench.plain, "c", 1))]).await;
+    let (purged, there) = (known(deliver(&bench.plain, "a", 1)), known(deliver(&bench.plain, "b", 1)));
+    let batch = [purged, there, effect(deliver(&bench.plain, "c", 1)), effect(deliver(&bench.plain, "d", 1))];
+    assert_eq!(bench.verdicts(&batch).await, fates![Again Duplicate Duplicate Applied]);
+    assert_eq!(bench.effects().await, ["b", "c", "d"]);
+    let rows = "SELECT CONCAT(CAST(business_key AS CHAR), ' ', duplicates) FROM ob_inbox ORDER BY business_key";
+    assert_eq!(bench.texts(rows).await, ["b 1", "c 1", "d 0"]);
 }
 
 on_every_store!(an_unrouted_or_undecodable_message_is_poison_once_and_counted);

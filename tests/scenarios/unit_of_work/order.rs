@@ -9,7 +9,7 @@ use oncebox_core::{
 };
 
 use crate::{
-    bench::{ATTEMPTS_MAX, Bench, breaks, deliver, effect, failed, over},
+    bench::{ATTEMPTS_MAX, Bench, breaks, deliver, effect, failed, known, over},
     fates,
 };
 
@@ -193,7 +193,7 @@ async fn behind_one_that_stays_undecided_nothing_is_decided() {
 on_every_store!(behind_a_key_that_was_purged_after_its_look_up_nothing_is_decided);
 async fn behind_a_key_that_was_purged_after_its_look_up_nothing_is_decided() {
     let bench = Bench::new().await;
-    let reborn = |key| Item { delivery: ordered(&bench, key, "a"), ran: Ran::Known };
+    let reborn = |key| known(ordered(&bench, key, "a"));
     // All writes at once, and event by event.
     let batch = [reborn("1"), effect(ordered(&bench, "2", "a")), effect(ordered(&bench, "3", "b"))];
     assert_eq!(bench.verdicts(&batch).await, fates![Again Again Applied]);

@@ -32,7 +32,7 @@ static INSERT: Many = Many::insert(
     "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6))",
     " ON DUPLICATE KEY UPDATE times = times + 1, changed_at = UTC_TIMESTAMP(6)",
 );
-static READ: Many = Many::keys("SELECT identity, held_id, state, times FROM ob_held WHERE ", "identity = ?", "");
+static READ: Many = Many::list("SELECT identity, held_id, state, times FROM ob_held WHERE identity IN (", "?", ")");
 static BODY: Many = Many::insert(
     "INSERT INTO ob_body (held_id, revision, headers, payload, at) VALUES ",
     "(?, ?, ?, ?, UTC_TIMESTAMP(6))",
@@ -46,9 +46,9 @@ const OPEN_AGAIN: &str = "UPDATE ob_held SET state = ?, due_at = ?, lease_token 
        starts = ?, starts_alone = ? WHERE held_id = ?";
 const COUNT: &str = "UPDATE ob_held SET class = ?, code = ?, message = ? WHERE held_id = ?";
 
-static LOCK: Many = Many::keys(
-    "SELECT held_id, lease_token FROM ob_held FORCE INDEX (PRIMARY) WHERE state = 0 AND (",
-    "held_id = ?",
+static LOCK: Many = Many::list(
+    "SELECT held_id, lease_token FROM ob_held FORCE INDEX (PRIMARY) WHERE state = 0 AND held_id IN (",
+    "?",
     ") ORDER BY held_id FOR UPDATE",
 );
 /// Each row becomes something else, and one statement does for all: the casts say the types that a union of parameters
@@ -274,8 +274,8 @@ pub(super) async fn lock(session: &mut Session, claims: &[(HeldId, LeaseToken)])
 pub(super) async fn mark(session: &mut Session, marks: &[HeldMark]) -> Result<(), StoreError> {
     let bytes = |mark: &HeldMark| mark.why.as_ref().map_or(0, |(_, code, message)| code.len() + message.len());
     let text = if planted::is(Fault::UnfencedClaim) { &MARK_UNFENCED } else { &MARK };
-    let affected = session.write_many("held mark", text, marks, bytes, bind_mark).await?;
-    if affected == marks.len() as u64 {
+    let done = session.write_many("held mark", text, marks, bytes, bind_mark).await?;
+    if done.affected == marks.len() as u64 {
         return Ok(());
     }
     Err(StoreError::LeaseLost { held: lost(session, marks).await?.0 })
@@ -302,7 +302,8 @@ fn bind_mark(args: &mut Args, mark: &HeldMark) {
 /// The one that was not written: its row has another number of marks than this unit gave it. Those written
 /// have no token any more, so that one with a token, or without a row, is it.
 async fn lost(session: &mut Session, marks: &[HeldMark]) -> Result<HeldId, StoreError> {
-    static TOKENS: Many = Many::keys("SELECT held_id FROM ob_held WHERE lease_token IS NULL AND (", "held_id = ?", ")");
+    static TOKENS: Many =
+        Many::list("SELECT held_id FROM ob_held WHERE lease_token IS NULL AND held_id IN (", "?", ")");
     let rows = session.read_keys("held mark", &TOKENS, marks, |args, mark: &HeldMark| args.add(mark.held.0)).await?;
     let written: HashSet<i64> = rows.iter().map(|row| Columns::of(TABLE, row).integer(0)).collect::<Result<_, _>>()?;
     let lost = marks.iter().find(|mark| !written.contains(&mark.held.0)).or(marks.first());

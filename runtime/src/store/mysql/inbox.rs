@@ -7,7 +7,7 @@ use oncebox_core::{
     ids::{BusinessKey, Fingerprint, LeaseToken},
     life::InboxState,
 };
-use sqlx::mysql::MySqlRow;
+use sqlx::{AssertSqlSafe, mysql::MySqlRow};
 
 use super::{
     args::Args,
@@ -23,35 +23,36 @@ use crate::{
 const TABLE: &str = "ob_inbox";
 
 /// No other form lets waiters go when the one who holds a key is done (`INSERT IGNORE` deadlocks them); a counter tells
-/// a row that was there, since the driver counts found rows.
+/// a row that was there, since the driver counts found rows. A row that was there although no look-up had seen it (its
+/// attempts are 1; else none) is told by the last inserted id: with the count that tells what each key has come to, as
+/// long as all of them are as they were seen.
 static INSERT: Many = Many::insert(
     "INSERT INTO ob_inbox (handler_id, business_key, state, fingerprint, rule_id, token, deployment_id, attempts,
        event_id, source, traceparent, received_at, decided_at) VALUES ",
-    "(?, ?, 0, ?, ?, ?, ?, 1, ?, ?, ?, ?, UTC_TIMESTAMP(6))",
-    " ON DUPLICATE KEY UPDATE duplicates = duplicates + 1, duplicate_at = UTC_TIMESTAMP(6)",
+    "(?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6))",
+    " ON DUPLICATE KEY UPDATE duplicates = ob_inbox.duplicates + IF({attempts} = 0, 1, LAST_INSERT_ID(1)),
+       duplicate_at = UTC_TIMESTAMP(6)",
 );
 
 /// What [`Fault::InsertIgnore`] does instead.
 static INSERT_IGNORE: Many = Many::insert(
     "INSERT IGNORE INTO ob_inbox (handler_id, business_key, state, fingerprint, rule_id, token, deployment_id, attempts,
        event_id, source, traceparent, received_at, decided_at) VALUES ",
-    "(?, ?, 0, ?, ?, ?, ?, 1, ?, ?, ?, ?, UTC_TIMESTAMP(6))",
+    "(?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6))",
     "",
 );
 
-static LOOK_UP: Many = Many::keys(
-    "SELECT handler_id, business_key, state, fingerprint, rule_id, token, generation FROM ob_inbox WHERE ",
-    "(handler_id = ? AND business_key = ?)",
-    "",
-);
+const LOOK_UP: &str =
+    "SELECT handler_id, business_key, state, fingerprint, rule_id, token, generation FROM ob_inbox WHERE ";
+
+/// For rows of which all were seen: half the work of an insert that never inserts.
+const COUNT: &str = "UPDATE ob_inbox FORCE INDEX (PRIMARY)
+     SET duplicates = duplicates + 1, duplicate_at = UTC_TIMESTAMP(6) WHERE ";
 
 /// In the order of the key, so that two units never wait for each other crosswise.
-static LOCK: Many = Many::keys(
-    "SELECT handler_id, business_key, state, fingerprint, rule_id, token, generation
-     FROM ob_inbox FORCE INDEX (PRIMARY) WHERE ",
-    "(handler_id = ? AND business_key = ?)",
-    " ORDER BY handler_id, business_key FOR UPDATE",
-);
+const LOCK: &str = "SELECT handler_id, business_key, state, fingerprint, rule_id, token, generation
+     FROM ob_inbox FORCE INDEX (PRIMARY) WHERE ";
+const LOCKED: &str = " ORDER BY handler_id, business_key FOR UPDATE";
 
 /// A join by key: what a DELETE with a list reads, and locks, is up to the server (MariaDB reads a small table whole).
 /// The key's type must be that of the column, VARBINARY(512): a BLOB is not looked for in an index.
@@ -86,9 +87,57 @@ fn key_args(args: &mut Args, (handler, key): &InboxKey) {
 
 /// The rows of these keys as another transaction sees them.
 pub(super) async fn look_up(session: &mut Session, keys: &[InboxKey]) -> Result<Vec<InboxRow>, StoreError> {
-    let rows = session.read_keys("inbox look-up", &LOOK_UP, keys, key_args).await?;
-    rows.iter().map(inbox_row).collect()
+    read(session, "inbox look-up", keys, LOOK_UP, "").await?.iter().map(inbox_row).collect()
 }
+
+async fn read(
+    session: &mut Session,
+    what: &'static str,
+    keys: &[InboxKey],
+    head: &str,
+    tail: &str,
+) -> Result<Vec<MySqlRow>, StoreError> {
+    let mut rows = Vec::with_capacity(keys.len());
+    for keys in in_texts(what, keys, session)? {
+        rows.extend(session.script(what, AssertSqlSafe(by_keys(head, keys, tail))).await?);
+    }
+    Ok(rows)
+}
+
+/// Keys, as many at once as a text may list.
+fn in_texts<'k>(
+    what: &'static str,
+    keys: &'k [InboxKey],
+    session: &Session,
+) -> Result<impl Iterator<Item = &'k [InboxKey]> + use<'k>, StoreError> {
+    let texts = cut_freely(what, keys, session.facts().packet_max, |(_, key)| 2 * key.as_bytes().len())?;
+    Ok(texts.into_iter().flat_map(|keys| keys.chunks(LISTED_MAX)))
+}
+
+/// A statement about the rows of these keys, listed by handler: for a server that is a third of the work of as many
+/// comparisons beside each other, and it steps into the index once a key all the same.
+fn by_keys(head: &str, keys: &[InboxKey], tail: &str) -> String {
+    let mut keys: Vec<&InboxKey> = keys.iter().collect();
+    keys.sort_unstable();
+    let mut args = Args::text(head);
+    let mut before = "";
+    for of_handler in keys.chunk_by(|one, next| one.0 == next.0) {
+        let mut key = "(handler_id = ? AND business_key IN (?";
+        for (at, (handler, business_key)) in of_handler.iter().enumerate() {
+            args.row(before, key);
+            if at == 0 {
+                args.add(handler.0);
+            }
+            args.add(business_key.as_bytes());
+            (before, key) = ("", ", ?");
+        }
+        before = ")) OR ";
+    }
+    args.written("))") + tail
+}
+
+/// Keys of one text. MariaDB makes a join of more than a thousand (`in_predicate_conversion_threshold`).
+const LISTED_MAX: usize = 512;
 
 /// What a unit has put into the inbox.
 #[derive(Debug, Default)]
@@ -109,40 +158,79 @@ pub(super) async fn insert(
     entered: &mut Entered,
 ) -> Result<Vec<InboxRow>, StoreError> {
     let mut answer = Vec::with_capacity(rows.len());
-    let insert = if planted::is(Fault::InsertIgnore) { &INSERT_IGNORE } else { &INSERT };
     for chunk in cut_freely("inbox insert", rows, session.facts().packet_max, weight)? {
-        let affected = session
-            .write_text("inbox insert", insert, chunk, weight, |args, new: &NewInbox| {
-                args.add(new.handler.0);
-                args.add(new.key.as_bytes());
-                args.add(new.fingerprint.as_bytes());
-                args.add(new.rule.0);
-                args.add(token.as_bytes());
-                args.add(new.deployment.0);
-                args.add(new.event_id.as_str());
-                args.add(&*new.source);
-                args.add(new.traceparent.as_deref());
-                args.add(datetime(new.received_us));
-            })
-            .await?;
-        // Each new row counts 1, one that was there 2.
-        let keys = chunk.iter().map(|new| (new.handler, new.key.clone()));
-        if affected == chunk.len() as u64 {
-            entered.first.extend(keys);
-            answer.extend(chunk.iter().map(|new| first(token, new)));
-            continue;
-        }
-        let keys: Vec<InboxKey> = keys.collect();
-        let rows = session.read_keys("inbox look-up", &LOOK_UP, &keys, key_args).await?;
-        let (own, known) = rows.iter().partition(|row| is_under(token, row));
-        entered.first.extend(keys_of(own)?);
-        entered.known.extend(keys_of(known)?);
-        let mut found = by_key(rows.iter().map(inbox_row).collect::<Result<_, _>>()?);
-        for key in keys {
-            answer.push(found.remove(&key).ok_or_else(|| gone(&key.1))?);
+        if chunk.iter().all(|new| new.seen.is_some()) && !planted::is(Fault::InsertIgnore) {
+            answer.extend(count(session, token, chunk, entered).await?);
+        } else {
+            answer.extend(enter(session, token, chunk, entered).await?);
         }
     }
     Ok(answer)
+}
+
+/// Of rows that were all seen. One that has gone since is entered anew.
+async fn count(
+    session: &mut Session,
+    token: LeaseToken,
+    chunk: &[NewInbox],
+    entered: &mut Entered,
+) -> Result<Vec<InboxRow>, StoreError> {
+    let keys: Vec<InboxKey> = chunk.iter().map(NewInbox::inbox_key).collect();
+    let mut counted = 0;
+    for keys in in_texts("inbox count", &keys, session)? {
+        counted += session.now("inbox count", &by_keys(COUNT, keys, "")).await?.affected;
+    }
+    if counted == chunk.len() as u64 {
+        entered.known.extend(keys);
+        return Ok(chunk.iter().filter_map(|new| new.seen.clone()).collect());
+    }
+    let mut found = by_key(look_up(session, &keys).await?);
+    let (here, gone): (Vec<NewInbox>, _) = chunk.iter().cloned().partition(|new| found.contains_key(&new.inbox_key()));
+    entered.known.extend(here.iter().map(NewInbox::inbox_key));
+    let again = enter(session, token, &gone, entered).await?;
+    found.extend(by_key(again));
+    keys.into_iter().map(|key| found.remove(&key).ok_or_else(|| missing(&key.1))).collect()
+}
+
+async fn enter(
+    session: &mut Session,
+    token: LeaseToken,
+    chunk: &[NewInbox],
+    entered: &mut Entered,
+) -> Result<Vec<InboxRow>, StoreError> {
+    let insert = if planted::is(Fault::InsertIgnore) { &INSERT_IGNORE } else { &INSERT };
+    let done = session
+        .write_text("inbox insert", insert, chunk, weight, |args, new: &NewInbox| {
+            args.add(new.handler.0);
+            args.add(new.key.as_bytes());
+            args.add(new.fingerprint.as_bytes());
+            args.add(new.rule.0);
+            args.add(token.as_bytes());
+            args.add(new.deployment.0);
+            args.add(u32::from(new.seen.is_none()));
+            args.add(new.event_id.as_str());
+            args.add(&*new.source);
+            args.add(new.traceparent.as_deref());
+            args.add(datetime(new.received_us));
+        })
+        .await?;
+    // Each new row counts 1, one that was there 2.
+    let seen = chunk.iter().filter(|new| new.seen.is_some()).count();
+    if done.last_insert_id == 0 && done.affected == (chunk.len() + seen) as u64 {
+        let rows = chunk.iter().map(|new| {
+            let entered = if new.seen.is_some() { &mut entered.known } else { &mut entered.first };
+            entered.push(new.inbox_key());
+            new.seen.clone().unwrap_or_else(|| first(token, new))
+        });
+        return Ok(rows.collect());
+    }
+    let keys: Vec<InboxKey> = chunk.iter().map(NewInbox::inbox_key).collect();
+    let rows = read(session, "inbox look-up", &keys, LOOK_UP, "").await?;
+    let (own, known) = rows.iter().partition(|row| is_under(token, row));
+    entered.first.extend(keys_of(own)?);
+    entered.known.extend(keys_of(known)?);
+    let mut found = by_key(rows.iter().map(inbox_row).collect::<Result<_, _>>()?);
+    keys.into_iter().map(|key| found.remove(&key).ok_or_else(|| missing(&key.1))).collect()
 }
 
 /// By the columns of a look-up. A row that does not read is noted all the same.
@@ -168,7 +256,7 @@ pub(super) async fn leave(session: &mut Session, entered: &Entered) -> Result<()
 
 /// Locks and reads, in the order given.
 pub(super) async fn lock(session: &mut Session, keys: &[InboxKey]) -> Result<Vec<Option<InboxRow>>, StoreError> {
-    let rows = session.read_keys("inbox lock", &LOCK, keys, key_args).await?;
+    let rows = read(session, "inbox lock", keys, LOCK, LOCKED).await?;
     let mut found = by_key(rows.iter().map(inbox_row).collect::<Result<_, _>>()?);
     Ok(keys.iter().map(|key| found.remove(key)).collect())
 }
@@ -199,7 +287,7 @@ pub(super) async fn mark(session: &mut Session, marks: &[InboxMark]) -> Result<(
         let (text, wanted) = (MARK.with_values(session.flavour(), chunk, bind), 2 * chunk.len() as u64);
         if session.has_room_for(&text) {
             session.later_exactly("inbox mark", &text, wanted, TABLE).await?;
-        } else if session.write_many("inbox mark", &MARK, chunk, bytes, bind).await? != wanted {
+        } else if session.write_many("inbox mark", &MARK, chunk, bytes, bind).await?.affected != wanted {
             let message = format!("of {} rows to mark some are gone inside their own unit of work", chunk.len());
             return Err(StoreError::Corrupt { table: TABLE, message });
         }
@@ -227,7 +315,7 @@ fn by_key(rows: Vec<InboxRow>) -> HashMap<InboxKey, InboxRow> {
     rows.into_iter().map(|row| ((row.handler, row.key.clone()), row)).collect()
 }
 
-fn gone(key: &BusinessKey) -> StoreError {
+fn missing(key: &BusinessKey) -> StoreError {
     StoreError::Corrupt { table: TABLE, message: format!("the row of key {key} is gone after its own insert") }
 }
 

@@ -45,6 +45,12 @@ impl Many {
         Self::new(head, key, " OR ", tail)
     }
 
+    /// The same for a key of one column: `IN (` one key, another `)`. Where it may be, it is: comparisons beside each other
+    /// cost a server three times as much.
+    pub(super) const fn list(head: &'static str, key: &'static str, tail: &'static str) -> Self {
+        Self::new(head, key, ", ", tail)
+    }
+
     /// Any repeated middle.
     pub(super) const fn new(head: &'static str, row: &'static str, between: &'static str, tail: &'static str) -> Self {
         Self { head, row, between, tail, texts: [const { [const { OnceLock::new() }; TEXTS] }; 2] }
@@ -98,8 +104,8 @@ impl Many {
 }
 
 impl Session {
-    /// Runs a statement over all rows, as often as needed; the answer sums what was affected. `bytes` is about what a
-    /// row's values take, `bind` adds them.
+    /// Runs a statement over all rows, as often as needed; the answer sums what was affected, and has the greatest of
+    /// the last inserted ids. `bytes` is about what a row's values take, `bind` adds them.
     pub(super) async fn write_many<T: Sync>(
         &mut self,
         what: &'static str,
@@ -107,12 +113,14 @@ impl Session {
         rows: &[T],
         bytes: fn(&T) -> usize,
         bind: impl Fn(&mut Args, &T) + Sync,
-    ) -> Result<u64, MysqlError> {
-        let mut affected = 0;
+    ) -> Result<Done, MysqlError> {
+        let mut all = Done { affected: 0, last_insert_id: 0 };
         for chunk in cut(what, rows, self.facts().packet_max, bytes)? {
-            affected += self.write_chunk(what, many, chunk, &bind).await?.affected;
+            let done = self.write_chunk(what, many, chunk, &bind).await?;
+            all.affected += done.affected;
+            all.last_insert_id = all.last_insert_id.max(done.last_insert_id);
         }
-        Ok(affected)
+        Ok(all)
     }
 
     /// The same with the next trip, values in the text; what is too large for that is done at once.
@@ -135,7 +143,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement over rows, values in the text, with all that waits for a trip; the answer is what was affected.
+    /// Runs a statement over rows, values in the text, with all that waits for a trip; the answer is its own.
     pub(super) async fn write_text<T: Sync>(
         &mut self,
         what: &'static str,
@@ -143,13 +151,12 @@ impl Session {
         rows: &[T],
         bytes: fn(&T) -> usize,
         bind: impl Fn(&mut Args, &T) + Sync,
-    ) -> Result<u64, MysqlError> {
+    ) -> Result<Done, MysqlError> {
         let text = many.with_values(self.flavour(), rows, &bind);
         if !self.has_room_for(&text) {
             return self.write_many(what, many, rows, bytes, &bind).await;
         }
-        self.later(what, &text).await?;
-        Ok(self.send().await?.last().map_or(0, |answer| answer.affected))
+        self.now(what, &text).await
     }
 
     /// Runs a statement over rows that [`cut`] has given.

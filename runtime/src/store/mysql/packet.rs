@@ -39,6 +39,8 @@ struct Expected {
 pub(super) struct Answer {
     /// Rows found; of `ON DUPLICATE KEY UPDATE` 1 for a new row, 2 for a changed one.
     pub(super) affected: u64,
+    /// What `LAST_INSERT_ID(n)` was told.
+    pub(super) last_insert_id: u64,
     /// Rows of a question, in the text protocol.
     pub(super) rows: Vec<MySqlRow>,
 }
@@ -143,6 +145,7 @@ pub(super) async fn run(
             Either::Right(row) => answer.rows.push(row),
             Either::Left(result) => {
                 answer.affected = result.rows_affected();
+                answer.last_insert_id = result.last_insert_id();
                 stood.lock().unwrap_or_else(PoisonError::into_inner).push(answer.affected);
                 done.push(std::mem::take(&mut answer));
             }
@@ -156,7 +159,7 @@ mod tests {
     use super::*;
 
     fn answers(affected: &[u64]) -> Vec<Answer> {
-        affected.iter().map(|&affected| Answer { affected, rows: Vec::new() }).collect()
+        affected.iter().map(|&affected| Answer { affected, ..Answer::default() }).collect()
     }
 
     #[test]

@@ -94,7 +94,7 @@ pub(super) async fn local_offer(session: &mut Session, source: &str, messages: &
         args.add(headers.as_slice());
         args.add(*body);
     });
-    let offered = offered.await.map_err(StoreError::from);
+    let offered = offered.await.map(|done| done.affected).map_err(StoreError::from);
     ended(session, offered).await
 }
 

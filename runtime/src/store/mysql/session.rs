@@ -340,8 +340,15 @@ impl Session {
         Ok(())
     }
 
-    /// The same, of which it is known how many rows of `table` it must affect. Else an error comes before anything is
-    /// committed.
+    /// The same, sent with all that waits; the answer is its own.
+    pub(super) async fn now(&mut self, what: &'static str, text: &str) -> Result<Done, MysqlError> {
+        self.later(what, text).await?;
+        let last = self.send().await?.pop().unwrap_or_default();
+        Ok(Done { affected: last.affected, last_insert_id: last.last_insert_id })
+    }
+
+    /// As [`Self::later`], of which it is known how many rows of `table` it must affect. Else an error comes before
+    /// anything is committed.
     pub(super) async fn later_exactly(
         &mut self,
         what: &'static str,
