@@ -185,10 +185,12 @@ async fn count(
         return Ok(chunk.iter().filter_map(|new| new.seen.clone()).collect());
     }
     let mut found = by_key(look_up(session, &keys).await?);
-    let (here, gone): (Vec<NewInbox>, _) = chunk.iter().cloned().partition(|new| found.contains_key(&new.inbox_key()));
-    entered.known.extend(here.iter().map(NewInbox::inbox_key));
-    let again = enter(session, token, &gone, entered).await?;
-    found.extend(by_key(again));
+    entered.known.extend(found.keys().cloned());
+    let gone: Vec<NewInbox> = chunk.iter().filter(|new| !found.contains_key(&new.inbox_key())).cloned().collect();
+    // None: another unit has inserted it meanwhile.
+    if !gone.is_empty() {
+        found.extend(by_key(enter(session, token, &gone, entered).await?));
+    }
     keys.into_iter().map(|key| found.remove(&key).ok_or_else(|| missing(&key.1))).collect()
 }
 
