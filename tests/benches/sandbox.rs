@@ -3,11 +3,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use criterion::{BatchSize, Criterion, Throughput};
-use oncebox::plugin::{Attempt, Compiler, Context, Engine, EngineLimits, Event, Module, Outcome, RunLimits};
-use oncebox_tests::points::{body, points_award};
+use oncebox::plugin::{Compiler, Engine, EngineLimits, Module, Outcome};
+use oncebox_tests::points::{attempt, points_award};
 use tokio::runtime::{Builder, Runtime};
 
 fn main() {
@@ -48,39 +48,4 @@ fn module(runtime: &Runtime) -> Arc<Module> {
     let cache = tempfile::tempdir().unwrap();
     let loading = async { Engine::with_compiler(&limits, compiler)?.load(&points_award(), cache.path()).await };
     runtime.block_on(loading).unwrap()
-}
-
-fn attempt(n: u32) -> Attempt {
-    let limits = RunLimits {
-        run_time_max: Duration::from_secs(1),
-        memory_bytes_max: 8_388_608, // what its manifest asks for
-        staged_rows_max: 1_000,
-        staged_bytes_max: 1 << 20,
-        events_max: 16,
-        host_calls_max: 1_000,
-        log_lines_max: 0,
-        result_bytes_max: 1_024,
-    };
-    let event = Event {
-        id: format!("m-{n}"),
-        event_type: "order.paid".to_owned(),
-        business_key: format!("order:{n}:paid").into_bytes(),
-        payload: body(n).into_bytes().into(),
-        ..Event::default()
-    };
-    Attempt {
-        event: Arc::new(event),
-        limits: Arc::new(limits),
-        config: Arc::new(BTreeMap::from([("points_per_yuan".to_owned(), "1".to_owned())])),
-        context: Context {
-            now_us: 0,
-            attempt: 1,
-            generation: 0,
-            tenant: "shop".to_owned(),
-            handler: "points".to_owned(),
-            traceparent: None,
-            random_key: [0; 32],
-        },
-        queries: None,
-    }
 }

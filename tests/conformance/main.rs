@@ -202,6 +202,7 @@ cases! {
     MySql server_locks whoever_waits_for_a_key_sees_the_row_that_was_committed;
     MySql server_locks a_key_that_is_given_back_deadlocks_nobody_who_waits_for_it;
     MySql server_locks a_holder_whose_connection_dies_leaves_its_key_to_exactly_one;
+    MySql server_locks keys_that_are_locked_or_counted_leave_their_neighbours_free;
     MySql server_locks keys_in_order_never_deadlock;
     MySql server_locks after_a_deadlock_nothing_more_is_written_in_the_transactions_name;
     MySql server_locks a_wait_that_is_too_long_undoes_its_statement_and_no_more;

@@ -2,13 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
-use std::{collections::VecDeque, fs, ops::Range, process::Command};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fs,
+    ops::Range,
+    process::Command,
+    sync::Arc,
+    time::Duration,
+};
 
 use lapin::{
     BasicProperties, Connection, ConnectionProperties,
     options::{BasicPublishOptions, ConfirmSelectOptions},
     types::{AMQPValue, FieldTable},
 };
+use oncebox::plugin::{Attempt, Context, Event, RunLimits};
 
 use crate::{host::binary, script::checkout};
 
@@ -29,6 +37,43 @@ pub fn accounts() -> String {
 pub fn body(n: u32) -> String {
     let user = n % USERS;
     format!("{{\"orderId\": {n}, \"userId\": {user}, \"amount\": 1, \"receiptNo\": \"R-{n}\"}}")
+}
+
+/// An attempt of the handler at an event, by itself, within the limits of a host's defaults.
+#[must_use]
+pub fn attempt(n: u32) -> Attempt {
+    let limits = RunLimits {
+        run_time_max: Duration::from_secs(1),
+        memory_bytes_max: 8_388_608, // what its manifest asks for
+        staged_rows_max: 1_000,
+        staged_bytes_max: 1 << 20,
+        events_max: 16,
+        host_calls_max: 1_000,
+        log_lines_max: 0,
+        result_bytes_max: 1_024,
+    };
+    let event = Event {
+        id: format!("m-{n}"),
+        event_type: "order.paid".to_owned(),
+        business_key: format!("order:{n}:paid").into_bytes(),
+        payload: body(n).into_bytes().into(),
+        ..Event::default()
+    };
+    Attempt {
+        event: Arc::new(event),
+        limits: Arc::new(limits),
+        config: Arc::new(BTreeMap::from([("points_per_yuan".to_owned(), "1".to_owned())])),
+        context: Context {
+            now_us: 0,
+            attempt: 1,
+            generation: 0,
+            tenant: "shop".to_owned(),
+            handler: "points".to_owned(),
+            traceparent: None,
+            random_key: [0; 32],
+        },
+        queries: None,
+    }
 }
 
 /// Puts events into a queue; every one is confirmed.

@@ -1,17 +1,17 @@
 //! A database, a virtual host and a full queue for one drain; and the handler that Oncebox runs.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use lapin::{Connection, ConnectionProperties, options::QueueDeclareOptions, types::FieldTable};
 use oncebox::{
     clock,
-    plugin::{Attempt, Context as RunContext, Engine, EngineLimits, Event, Outcome, RunLimits},
+    plugin::{Engine, EngineLimits, Outcome},
 };
 use oncebox_tests::{
     host::Site,
     pace::{Published, pace},
-    points::{self, body, points_award},
+    points::{self, attempt, points_award},
     services::{Kind, Server, Session, Vhost},
     tenant_database::TenantDatabase,
 };
@@ -53,7 +53,7 @@ impl Kit {
             let limits = EngineLimits { memory_bytes_max: 64 << 20, instances_max: 4, module_bytes_max: 16 << 20 };
             let module = Engine::new(&limits)?.load(&self.module, cache.path()).await?;
             let mut took = Vec::with_capacity(tries);
-            for n in 0..tries {
+            for n in (0..).take(tries) {
                 let attempt = attempt(n);
                 let began = clock::monotonic();
                 let outcome = module.run(attempt).await;
@@ -62,41 +62,6 @@ impl Kit {
             }
             crate::statistics::median(&took).context("nothing was run")
         })
-    }
-}
-
-fn attempt(n: usize) -> Attempt {
-    let limits = RunLimits {
-        run_time_max: Duration::from_secs(1),
-        memory_bytes_max: 64 << 20,
-        staged_rows_max: 1_000,
-        staged_bytes_max: 1 << 20,
-        events_max: 16,
-        host_calls_max: 1_000,
-        log_lines_max: 0,
-        result_bytes_max: 1_024,
-    };
-    let event = Event {
-        id: format!("m-{n}"),
-        event_type: "order.paid".to_owned(),
-        business_key: format!("order:{n}:paid").into_bytes(),
-        payload: body(u32::try_from(n).unwrap_or(u32::MAX)).into_bytes().into(),
-        ..Event::default()
-    };
-    Attempt {
-        event: Arc::new(event),
-        limits: Arc::new(limits),
-        config: Arc::new(BTreeMap::from([("points_per_yuan".to_owned(), "1".to_owned())])),
-        context: RunContext {
-            now_us: 0,
-            attempt: 1,
-            generation: 0,
-            tenant: "shop".to_owned(),
-            handler: "points".to_owned(),
-            traceparent: None,
-            random_key: [0; 32],
-        },
-        queries: None,
     }
 }
 

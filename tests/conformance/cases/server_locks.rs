@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use oncebox::store::{InboxMark, Lane, Savepoint, StartEnd, Store, StoreError, UnitOfWork};
+use oncebox::store::{InboxMark, Lane, NewInbox, Savepoint, StartEnd, Store, StoreError, UnitOfWork};
 use oncebox_core::{
     failure::Class,
     ids::{BusinessKey, LeaseToken, MessageHash},
@@ -359,4 +359,24 @@ pub(crate) async fn a_session_whose_call_is_over_its_time_is_killed_and_what_it_
     let rows = unit.inbox_insert(token_of(2), &[bench.new_inbox("k")]).await.unwrap();
     assert_eq!(rows[0].token, token_of(2));
     unit.commit().await.unwrap();
+}
+
+/// Keys are listed by handler: a server that read all rows of a handler for it would wait here.
+pub(crate) async fn keys_that_are_locked_or_counted_leave_their_neighbours_free(bench: Bench) {
+    bench.insert(1, &["a", "b", "c", "d"]).await;
+    let mut looking = bench.lane().await;
+    let seen = looking.inbox_look_up(&["a", "b", "c", "d"].map(|key| bench.key(key))).await.unwrap();
+    let seen = |key: &str| {
+        let row = seen.iter().find(|row| row.key == BusinessKey::new(key)).cloned();
+        NewInbox { seen: row, ..bench.new_inbox(key) }
+    };
+    let (mut one, mut other) = (bench.lane().await, bench.lane().await);
+    let (mut one, mut other) = (one.begin().await.unwrap(), other.begin().await.unwrap());
+    assert!(one.inbox_lock(&[bench.key("a"), bench.key("c")]).await.unwrap().iter().all(Option::is_some));
+    assert_eq!(other.inbox_insert(token_of(2), &["b", "d"].map(seen)).await.unwrap().len(), 2);
+    assert_eq!(one.inbox_insert(token_of(3), &["a", "c"].map(seen)).await.unwrap().len(), 2);
+    assert_eq!(one.inbox_lock(&[bench.key("a"), bench.key("c")]).await.unwrap().len(), 2);
+    other.commit().await.unwrap();
+    one.commit().await.unwrap();
+    assert_eq!(bench.number("SELECT sum(duplicates) FROM ob_inbox").await, 4);
 }
