@@ -70,8 +70,8 @@ const LOCAL: Described = Described {
 const WAITING: Described = Described {
     name: "oncebox_lane_waiting",
     labels: &["tenant", "lane"],
-    meaning: "Deliveries in memory that wait for a lane. Numbers: `lanes`, then the one of claims (not on SQLite), then \
-              `slow_lanes`.",
+    meaning: "Deliveries in memory that wait for a lane. Numbers: `lanes`, then the back lane (what can wait; not on \
+              SQLite), then `slow_lanes`.",
 };
 
 /// All metrics, in the order of the page.
@@ -202,7 +202,7 @@ impl Metrics {
         }
         let age_us = gauges.oldest_parked_us.map_or(0, |oldest| now_us.saturating_sub(oldest).max(0));
         self.oldest.with_label_values(&[&*tenant.name]).set(count(age_us.unsigned_abs()) / 1e6);
-        for (number, queue) in tenant.all_lanes().enumerate() {
+        for (number, (queue, _)) in tenant.all_lanes().enumerate() {
             self.waiting.with_label_values(&[&*tenant.name, &number.to_string()]).set(count(queue.len() as u64));
         }
     }

@@ -77,6 +77,8 @@ pub struct Failure {
 impl Failure {
     /// The code of a message that no route takes, at a source that ignores such.
     pub const IGNORED: &'static str = "ignored";
+    /// The code of an event that is put aside without a run, for too many of its slow handler wait.
+    pub const SLOW_BACKLOG: &'static str = "slow-backlog";
 
     /// A failure without backtrace or wish.
     pub fn new(class: Class, code: impl Into<String>, message: impl Into<String>) -> Self {

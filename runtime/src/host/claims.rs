@@ -1,7 +1,7 @@
 //! Brings parked rows back to the lanes when they are due.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -64,72 +64,92 @@ impl Calls {
 
 /// Claims what is due, for every handler that is served, until the host stops.
 pub(super) async fn claims(tenant: Arc<Tenant>, mut stopping: watch::Receiver<bool>) {
-    let mut served = HashMap::new();
+    let (mut looks, mut scope) = (Looks::default(), Scope::All);
     while !*stopping.borrow() {
-        let looked = look(&tenant, &mut served).await.unwrap_or_else(|error| {
+        let wait = looks.look(&tenant, scope).await.unwrap_or_else(|error| {
             tracing::warn!(tenant = %tenant.name, %error, "cannot claim parked events");
-            Looked::default()
+            LOOK_AGAIN
         });
+        let soon = looks.until_soon();
         let parked = async {
-            tokio::time::sleep(LOOK_SOON).await;
+            tokio::time::sleep(soon).await;
             tenant.calls.parked.notified().await;
         };
-        tokio::select! {
-            () = tokio::time::sleep(looked.wait) => {}
-            () = parked => {}
-            () = tenant.calls.due.notified() => {}
-            () = tenant.calls.room.notified(), if looked.wants_room => {}
+        scope = tokio::select! {
+            () = tokio::time::sleep(wait) => Scope::All,
+            () = parked => Scope::All,
+            () = tenant.calls.due.notified() => Scope::All,
+            () = tenant.calls.room.notified(), if !looks.want_room.is_empty() => {
+                if looks.until_soon().is_zero() { Scope::All } else { Scope::WantRoom }
+            }
             _ = stopping.wait_for(|stopping| *stopping) => return,
         }
     }
 }
 
-/// What a look has come to.
-struct Looked {
-    /// The time until the next.
-    wait: Duration,
-    /// More was due than the lanes had room for.
-    wants_room: bool,
+/// Whose parked rows a look is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// All handlers'.
+    All,
+    /// Only of handlers of which more was due than the lanes had room for. A unit of claims of any handler may make room,
+    /// some hundred times a second; each look claimed the one or two rows that had come due of others meanwhile, with two
+    /// commits each, if it were for all.
+    WantRoom,
 }
 
-impl Default for Looked {
-    fn default() -> Self {
-        Self { wait: LOOK_AGAIN, wants_room: false }
-    }
+/// What is remembered from one look to the next.
+#[derive(Default)]
+struct Looks {
+    /// Since when each handler has been served here.
+    served: HashMap<HandlerId, Instant>,
+    /// Handlers of which more was due than the lanes had room for.
+    want_room: HashSet<HandlerId>,
+    /// When the last look for all was.
+    all: Option<Instant>,
 }
 
-/// One look: one question tells what is due where, and only that is claimed.
-async fn look(tenant: &Tenant, served: &mut HashMap<HandlerId, Instant>) -> Result<Looked, StoreError> {
-    let mut looked = Looked::default();
-    if tenant.sources.iter().any(|source| source.has_at_risk()) {
-        return Ok(Looked { wait: LOOK_SOON, ..looked });
+impl Looks {
+    /// The time until the next look for all may be made where nothing calls for one at once.
+    fn until_soon(&self) -> Duration {
+        self.all.map_or(Duration::ZERO, |all| LOOK_SOON.saturating_sub(all.elapsed()))
     }
-    let due = tenant.store.held_due().await?;
-    if due.is_empty() {
-        return Ok(looked);
+
+    /// One look: one question tells what is due where, and only that is claimed. The answer is the time until the next.
+    async fn look(&mut self, tenant: &Tenant, scope: Scope) -> Result<Duration, StoreError> {
+        if tenant.sources.iter().any(|source| source.has_at_risk()) {
+            return Ok(LOOK_SOON);
+        }
+        if scope == Scope::All {
+            self.all = Some(clock::monotonic());
+        }
+        let mut wait = LOOK_AGAIN;
+        let due = tenant.store.held_due().await?;
+        let now = if due.is_empty() { 0 } else { tenant.store.now_us().await? };
+        let wanted_room = std::mem::take(&mut self.want_room);
+        for (id, due_us) in due {
+            // A handler that nobody serves here, or that is not configured any more, is looked at again in a second.
+            let Some(handler) = tenant.handlers.values().find(|handler| handler.id == id) else { continue };
+            let Some(deployed) = handler.current() else { continue };
+            let since = self.served.entry(id).or_insert_with(clock::monotonic);
+            if since.elapsed() < FIRST_CLAIM {
+                wait = wait.min(FIRST_CLAIM);
+                continue;
+            }
+            // What is parked waits until somebody has mended what blocks it.
+            if handler.blocked().is_some() {
+                continue;
+            }
+            let is_meant = scope == Scope::All || wanted_room.contains(&id);
+            if is_meant && due_us <= now && !claim(tenant, handler, &deployed).await? {
+                self.want_room.insert(id);
+                continue;
+            }
+            let later = Duration::from_micros(u64::try_from(due_us.saturating_sub(now)).unwrap_or(0));
+            wait = wait.min(later.max(self.until_soon()));
+        }
+        Ok(wait)
     }
-    let now = tenant.store.now_us().await?;
-    for (id, due_us) in due {
-        // A handler that nobody serves here, or that is not configured any more, is looked at again in a second.
-        let Some(handler) = tenant.handlers.values().find(|handler| handler.id == id) else { continue };
-        let Some(deployed) = handler.current() else { continue };
-        let since = served.entry(id).or_insert_with(clock::monotonic);
-        if since.elapsed() < FIRST_CLAIM {
-            looked.wait = looked.wait.min(FIRST_CLAIM);
-            continue;
-        }
-        // What is parked waits until somebody has mended what blocks it.
-        if handler.blocked().is_some() {
-            continue;
-        }
-        if due_us <= now && !claim(tenant, handler, &deployed).await? {
-            looked.wants_room = true;
-            continue;
-        }
-        let later = Duration::from_micros(u64::try_from(due_us.saturating_sub(now)).unwrap_or(0));
-        looked.wait = looked.wait.min(later.max(LOOK_SOON));
-    }
-    Ok(looked)
 }
 
 /// Claims as many rows of a handler as the lanes have room for; false: more may be due than that. For a few of a slow

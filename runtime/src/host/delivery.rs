@@ -7,6 +7,7 @@ use oncebox_core::{
     failure::{Class, Failure},
     identify::{Identity, Limits, identify},
     ids::LeaseToken,
+    life::Verdict,
     retry::Counted,
 };
 
@@ -99,6 +100,25 @@ impl Delivery {
                 self.lock_waits
             );
             self.unrun = Some(Failure::new(Class::Unrun, "lock-wait", message));
+        }
+    }
+
+    /// Whether it may take some time more, and shall not be in the way of others: it was parked before, is put aside
+    /// because its handler is slow, or its handler does nothing but fail.
+    #[must_use]
+    pub fn can_wait(&self) -> bool {
+        let is_backlog = self.unrun.as_ref().is_some_and(|failure| failure.code == Failure::SLOW_BACKLOG);
+        let is_failing = matches!(&self.target, Target::Handler(handler, _) if handler.is_failing());
+        self.claim.is_some() || is_backlog || is_failing
+    }
+
+    /// Tells its handler what an attempt has come to, if there was one.
+    pub fn has_ended(&self, verdict: Verdict) {
+        let Target::Handler(handler, _) = &self.target else { return };
+        match verdict {
+            Verdict::Applied | Verdict::Skipped => handler.has_ended(false),
+            Verdict::Parked | Verdict::Dead if self.unrun.is_none() && self.identity.is_ok() => handler.has_ended(true),
+            Verdict::Parked | Verdict::Dead | Verdict::Duplicate | Verdict::Conflict | Verdict::Late => {}
         }
     }
 

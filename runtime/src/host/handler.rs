@@ -110,6 +110,9 @@ impl Deployed {
 /// Runs in a row that must be quick before a slow handler counts as quick again.
 const QUICK_RUNS: u32 = 16;
 
+/// Attempts in a row that must fail before a handler counts as failing.
+const FAILED_RUNS: u32 = 16;
+
 /// What serves a handler, or has served it last.
 #[derive(Default)]
 struct Serving {
@@ -129,6 +132,8 @@ pub struct Handler {
     serving: RwLock<Serving>,
     /// Quick runs that are still missing; 0: not slow.
     slow: AtomicU32,
+    /// Attempts in a row that have failed.
+    failed: AtomicU32,
     /// Why its events are put aside without a run, if they are.
     blocked: RwLock<Option<Arc<str>>>,
 }
@@ -143,6 +148,7 @@ impl Handler {
             settings,
             serving: RwLock::default(),
             slow: AtomicU32::new(0),
+            failed: AtomicU32::new(0),
             blocked: RwLock::new(None),
         }
     }
@@ -166,6 +172,7 @@ impl Handler {
         *self.serving.write().unwrap_or_else(PoisonError::into_inner) =
             Serving { last: Some(deployed), is_withdrawn: false };
         self.slow.store(0, Ordering::Relaxed);
+        self.failed.store(0, Ordering::Relaxed);
     }
 
     /// Why its events are put aside without a run: a statement that was prepared at deployment is refused now.
@@ -188,6 +195,18 @@ impl Handler {
     pub fn withdraw(&self) -> bool {
         let mut serving = self.serving.write().unwrap_or_else(PoisonError::into_inner);
         !std::mem::replace(&mut serving.is_withdrawn, true) && serving.last.is_some()
+    }
+
+    /// Whether nothing but failures came of its attempts for some time.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        self.failed.load(Ordering::Relaxed) >= FAILED_RUNS
+    }
+
+    /// Notes how an attempt has ended.
+    pub fn has_ended(&self, failed: bool) {
+        let count = |so_far: u32| if failed { so_far.saturating_add(1) } else { 0 };
+        let _ = self.failed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |so_far| Some(count(so_far)));
     }
 
     /// Whether its deliveries go to a slow lane.

@@ -20,13 +20,27 @@ pub struct LaneContext {
     pub tenant: Arc<Tenant>,
     /// Its number in the books, slow lanes after the others.
     pub number: u16,
-    /// Whether it takes slow runs.
-    pub is_slow: bool,
+    /// What it is for.
+    pub kind: LaneKind,
     /// What waits for it.
     pub queue: Arc<LaneQueue<Work>>,
     /// Set when the host stops: what the database does not take now stays undecided.
     pub stopping: watch::Receiver<bool>,
 }
+
+/// What a lane is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaneKind {
+    /// What comes, unless it is for one of the others.
+    Normal,
+    /// What can wait.
+    Back,
+    /// Slow runs.
+    Slow,
+}
+
+/// So long the back lane lets come together what can wait, for one commit.
+const GATHER: Duration = Duration::from_millis(25);
 
 /// The waits between two tries while the database is away.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
@@ -37,8 +51,18 @@ impl LaneContext {
     #[must_use]
     pub fn batch_limits(&self) -> BatchLimits {
         let settings = &self.tenant.settings;
-        let events = if self.is_slow { settings.slow_batch_max() } else { settings.batch_max };
-        BatchLimits { events, bytes: settings.batch_bytes_max }
+        let (events, gather) = match self.kind {
+            LaneKind::Normal => (settings.batch_max, Duration::ZERO),
+            LaneKind::Back => (settings.batch_max, GATHER),
+            LaneKind::Slow => (settings.slow_batch_max(), Duration::ZERO),
+        };
+        BatchLimits { events, bytes: settings.batch_bytes_max, gather }
+    }
+
+    /// Whether it takes slow runs.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        self.kind == LaneKind::Slow
     }
 
     /// The slow lane that takes over a run of this lane.

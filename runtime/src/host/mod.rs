@@ -54,7 +54,7 @@ pub use self::{
     gate::Gate,
     handler::{BoundDestination, Deployed, Handler, ReadyQuery, ReadyStatement},
     health::Health,
-    lane::LaneContext,
+    lane::{LaneContext, LaneKind},
     line::{LineId, Lines, Turn},
     link::Link,
     queue::{BatchLimits, LaneQueue, Waiting},
@@ -244,7 +244,7 @@ impl Host {
             in_hand: Arc::new(()),
             handlers,
             lanes: queues(count.lanes),
-            claim_lane: queues(count.has_claim_lane.into()).pop(),
+            back_lane: queues(count.has_back_lane.into()).pop(),
             slow_lanes: queues(count.slow_lanes),
             lines,
             boot: self.boot,
@@ -280,17 +280,10 @@ impl Host {
             let counter = Counter { tenant: tenant.clone(), source: name, number, stopping: stopping.clone() };
             self.takers.spawn(road::intake(tenant.clone(), source, counter));
         }
-        let quick = tenant.quick_lanes().map(|queue| (queue, false));
-        let slow = tenant.slow_lanes.iter().map(|queue| (queue, true));
-        for (number, (queue, is_slow)) in (0u16..).zip(quick.chain(slow)) {
-            let lane = LaneContext {
-                tenant: tenant.clone(),
-                number,
-                is_slow,
-                queue: queue.clone(),
-                stopping: stopping.clone(),
-            };
-            let lanes = if is_slow { &mut self.slow_lanes } else { &mut self.lanes };
+        for (number, (queue, kind)) in (0u16..).zip(tenant.all_lanes()) {
+            let lane =
+                LaneContext { tenant: tenant.clone(), number, kind, queue: queue.clone(), stopping: stopping.clone() };
+            let lanes = if kind == LaneKind::Slow { &mut self.slow_lanes } else { &mut self.lanes };
             let counted = tenant.store.idle_after().map(|_| self.connections.clone());
             lanes.spawn(road::lane(lane, Link::new(counted)));
         }
@@ -327,14 +320,15 @@ impl Host {
         let tenants = std::mem::take(&mut *self.tenants.lock().unwrap_or_else(PoisonError::into_inner));
         // What a queue lets go when it is closed counts too, also when the time is over before the lanes have ended.
         let let_go = AtomicUsize::new(0);
-        let close = |queue: &Arc<LaneQueue<Work>>| {
+        let close = |(queue, _): (&Arc<LaneQueue<Work>>, LaneKind)| {
             let_go.fetch_add(queue.close(), Ordering::Relaxed);
         };
         let drained = tokio::time::timeout(self.settings.drain_time, async {
             while self.takers.join_next().await.is_some() {}
-            tenants.iter().flat_map(|t| t.quick_lanes()).for_each(close);
+            let queues = || tenants.iter().flat_map(|tenant| tenant.all_lanes());
+            queues().filter(|(_, kind)| *kind != LaneKind::Slow).for_each(close);
             while self.lanes.join_next().await.is_some() {}
-            tenants.iter().flat_map(|t| &t.slow_lanes).for_each(close);
+            queues().filter(|(_, kind)| *kind == LaneKind::Slow).for_each(close);
             while self.slow_lanes.join_next().await.is_some() {}
             let _ = self.over.send(true);
             while self.heartbeats.join_next().await.is_some() {}

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use tokio::sync::Notify;
@@ -81,6 +82,8 @@ pub struct BatchLimits {
     pub events: usize,
     /// Payload bytes; one delivery is always taken.
     pub bytes: u64,
+    /// So long a batch that is not full is waited for, from when something is there.
+    pub gather: Duration,
 }
 
 impl<T: Waiting> Default for LaneQueue<T> {
@@ -155,8 +158,12 @@ impl<T: Waiting> LaneQueue<T> {
         self.len() == 0
     }
 
-    /// Waits until something is ready and takes what is ready now, never waiting to fill up. `None`: closed.
+    /// Waits until something is ready and takes what is ready now, waiting to fill up no longer than the limits say.
+    /// `None`: closed.
     pub async fn take(&self, limits: BatchLimits) -> Option<Vec<T>> {
+        if !limits.gather.is_zero() {
+            self.gather(limits).await;
+        }
         loop {
             // Both before the look, so that what happens during it is looked for again.
             let (arrived, moved) = (self.arrived.notified(), self.moved.notified());
@@ -174,6 +181,27 @@ impl<T: Waiting> LaneQueue<T> {
                 () = arrived => {}
                 () = moved => {}
             }
+        }
+    }
+}
+
+impl<T: Waiting> LaneQueue<T> {
+    /// Waits until something is there, and then for more. In vain where nothing more may come.
+    async fn gather(&self, limits: BatchLimits) {
+        self.until(|inner| inner.closed || inner.queues.values().any(|queue| !queue.is_empty())).await;
+        let is_full =
+            |inner: &Inner<T>| inner.closed || inner.queues.values().map(VecDeque::len).sum::<usize>() >= limits.events;
+        // Either is good: it is full, or the time is over.
+        let _ = tokio::time::timeout(limits.gather, self.until(is_full)).await;
+    }
+
+    async fn until(&self, is_so: impl Fn(&Inner<T>) -> bool) {
+        loop {
+            let arrived = self.arrived.notified();
+            if is_so(&self.inner()) {
+                return;
+            }
+            arrived.await;
         }
     }
 }

@@ -124,7 +124,7 @@ pub(super) async fn run(lane: &LaneContext, link: &mut Link, batch: Vec<LookedUp
             }
             (Ok(_), None, None, Target::Handler(_, deployed)) if deployed.has_queries() => Ran::Inside,
             // It has become slow meanwhile: the others of this batch shall not wait for it once more.
-            (Ok(_), None, None, Target::Handler(handler, _)) if !lane.is_slow && handler.is_slow() => {
+            (Ok(_), None, None, Target::Handler(handler, _)) if !lane.is_slow() && handler.is_slow() => {
                 left.extend(delivery.line());
                 lane.tenant.spread(delivery);
                 continue;
@@ -136,7 +136,7 @@ pub(super) async fn run(lane: &LaneContext, link: &mut Link, batch: Vec<LookedUp
                     None => {
                         let pass = lane.tenant.gate.beside().await;
                         let running = Running::start(lane, &handler, deployed, &delivery, Some(pass));
-                        if lane.is_slow { running.go_on() } else { running }
+                        if lane.is_slow() { running.go_on() } else { running }
                     }
                 };
                 match finish(lane, &handler, running).await {
@@ -153,7 +153,7 @@ pub(super) async fn run(lane: &LaneContext, link: &mut Link, batch: Vec<LookedUp
             }
         };
         items.push(Item { delivery, ran });
-        if lane.is_slow && began.elapsed() > lane.tenant.settings.unit_time_max {
+        if lane.is_slow() && began.elapsed() > lane.tenant.settings.unit_time_max {
             behind.extend(rest.map(|looked_up| looked_up.work));
             break;
         }
@@ -186,7 +186,7 @@ enum Finished {
 
 async fn finish(lane: &LaneContext, handler: &Handler, mut running: Running) -> Finished {
     let slow_run = lane.tenant.settings.slow_run;
-    let outcome = if lane.is_slow {
+    let outcome = if lane.is_slow() {
         let outcome = running.over().await;
         if !running.is_slow(slow_run) {
             handler.was_quick();

@@ -20,6 +20,7 @@ use super::{
     gate::Gate,
     handler::Handler,
     health::Health,
+    lane::LaneKind,
     line::Lines,
     queue::LaneQueue,
     run::Work,
@@ -50,9 +51,9 @@ pub struct Tenant {
     pub handlers: BTreeMap<String, Arc<Handler>>,
     /// Queues of the lanes.
     pub lanes: Vec<Arc<LaneQueue<Work>>>,
-    /// The queue of the lane for what is claimed, where it has one: those that fail again and again are not in the way of
-    /// what comes for the first time.
-    pub claim_lane: Option<Arc<LaneQueue<Work>>>,
+    /// The queue of the lane for what can wait, where there is one: what is claimed, and what comes for handlers that are in
+    /// trouble. It is not in the way of the others.
+    pub back_lane: Option<Arc<LaneQueue<Work>>>,
     /// Queues of the slow lanes.
     pub slow_lanes: Vec<Arc<LaneQueue<Work>>>,
     /// Lines of ordering keys.
@@ -77,9 +78,9 @@ pub struct Tenant {
 
 impl Tenant {
     /// Gives a delivery to its lane: by hash of handler and key, or ordering key where there is one; to a slow lane if
-    /// its handler is slow; to the lane of claims if it is one. When too many of a slow handler wait already, it is put
-    /// aside uncounted, so that it takes no place from the others; a claimed one is let go, and comes again when its
-    /// lease is over.
+    /// its handler is slow; to the back lane if it can wait. When too many of a slow handler wait already, it is put aside
+    /// uncounted, so that it takes no place from the others; a claimed one is let go, and comes again when its lease is
+    /// over.
     pub fn spread(&self, mut delivery: Delivery) {
         let hash = {
             let mut hasher = DefaultHasher::new();
@@ -106,24 +107,21 @@ impl Tenant {
                 self.settings.slow_run.as_millis(),
                 self.slow_backlog_max()
             );
-            delivery.unrun = Some(Failure::new(Class::Unrun, "slow-backlog", message));
+            delivery.unrun = Some(Failure::new(Class::Unrun, Failure::SLOW_BACKLOG, message));
         }
-        let queue = match &self.claim_lane {
+        let queue = match &self.back_lane {
             // What has an order stays with what stands behind it: both write down how far their line is.
-            Some(own) if delivery.claim.is_some() && delivery.order_key().is_none() => own,
+            Some(back) if delivery.can_wait() && delivery.order_key().is_none() => back,
             _ => pick(&self.lanes, hash),
         };
         queue.push(Work::from(delivery));
     }
 
-    /// Lanes that no slow run is taken to.
-    pub fn quick_lanes(&self) -> impl Iterator<Item = &Arc<LaneQueue<Work>>> {
-        self.lanes.iter().chain(&self.claim_lane)
-    }
-
     /// All lanes, in the order of their numbers.
-    pub fn all_lanes(&self) -> impl Iterator<Item = &Arc<LaneQueue<Work>>> {
-        self.quick_lanes().chain(&self.slow_lanes)
+    pub fn all_lanes(&self) -> impl Iterator<Item = (&Arc<LaneQueue<Work>>, LaneKind)> {
+        let all = [(&self.lanes[..], LaneKind::Normal), (self.back_lane.as_slice(), LaneKind::Back)];
+        let all = all.into_iter().chain([(&self.slow_lanes[..], LaneKind::Slow)]);
+        all.flat_map(|(queues, kind)| queues.iter().map(move |queue| (queue, kind)))
     }
 
     /// How many deliveries of a slow handler may wait in a slow lane before the next ones are put aside.
@@ -155,7 +153,7 @@ impl Tenant {
     /// How many deliveries of a handler wait in memory.
     #[must_use]
     pub fn waiting(&self, handler: HandlerId) -> usize {
-        self.all_lanes().map(|queue| queue.waiting(handler)).sum()
+        self.all_lanes().map(|(queue, _)| queue.waiting(handler)).sum()
     }
 
     /// The tenant's name for a reason of [`Health`].

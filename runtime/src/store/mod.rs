@@ -351,8 +351,8 @@ pub struct LaneCount {
     pub lanes: u16,
     /// Lanes for slow runs.
     pub slow_lanes: u16,
-    /// Whether what is claimed has a lane of its own, beside the others; with one writer it would only be in their way.
-    pub has_claim_lane: bool,
+    /// Whether what can wait has a lane of its own, beside the others; with one writer it would only be in their way.
+    pub has_back_lane: bool,
 }
 
 /// A plugin's text, and its `?`.

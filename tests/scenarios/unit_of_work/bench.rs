@@ -13,7 +13,7 @@ use std::{
 use oncebox::{
     host::{
         Attempted, BoundDestination, Calls, Claim, DatabaseAway, Delivery, Deployed, Done, Fate, Handler, Health, Item,
-        LaneContext, LaneQueue, Ran, ReadyQuery, ReadyStatement, Sources, Target, Tenant, unit_of_work,
+        LaneContext, LaneKind, LaneQueue, Ran, ReadyQuery, ReadyStatement, Sources, Target, Tenant, unit_of_work,
     },
     metrics::Metrics,
     plugin::{Compiler, Engine, EngineLimits, Module, Outcome, RunLimits, StagedEvent, StagedWrite},
@@ -173,7 +173,7 @@ impl Bench {
             store: store.clone(),
             handlers,
             lanes: vec![Arc::new(LaneQueue::default())],
-            claim_lane: Some(Arc::new(LaneQueue::default())),
+            back_lane: Some(Arc::new(LaneQueue::default())),
             slow_lanes: vec![Arc::new(LaneQueue::default())],
             lines: Arc::default(),
             in_hand: Arc::default(),
@@ -189,7 +189,7 @@ impl Bench {
             queue: tenant.lanes[0].clone(),
             tenant: Arc::new(tenant),
             number: 0,
-            is_slow: false,
+            kind: LaneKind::Normal,
             stopping,
         };
         let put_aside = AtomicU64::new(0);

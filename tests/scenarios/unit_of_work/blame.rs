@@ -204,7 +204,7 @@ async fn a_suspect_inside_its_unit_of_work_has_its_end_there() {
 
 /// The keys of the next batch.
 async fn batch(queue: &LaneQueue<Work>) -> Vec<String> {
-    let batch = queue.take(BatchLimits { events: 9, bytes: u64::MAX }).await.unwrap();
+    let batch = queue.take(BatchLimits { events: 9, bytes: u64::MAX, gather: Duration::ZERO }).await.unwrap();
     batch.iter().map(|work| work.delivery.key().unwrap().1.to_string()).collect()
 }
 

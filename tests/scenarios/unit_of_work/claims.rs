@@ -32,19 +32,47 @@ async fn claim_one(bench: &Bench) -> Delivery {
 }
 
 #[tokio::test]
-async fn claims_have_a_lane_of_their_own_and_what_has_an_order_stays_in_the_lane_of_its_line() {
+async fn claims_go_to_the_back_lane_and_what_has_an_order_stays_in_the_lane_of_its_line() {
     let bench = Bench::new().await;
     park(&bench, &["a", "b"]).await;
     let [own, mut ordered] = <[Delivery; 2]>::try_from(bench.claim(&bench.plain, LEASE).await).ok().unwrap();
     ordered.identity.as_mut().unwrap().ordering_key = Some("line".into());
     let tenant = &bench.lane.tenant;
-    let waiting = || (tenant.lanes[0].len(), tenant.claim_lane.as_ref().unwrap().len(), tenant.slow_lanes[0].len());
+    let waiting = || (tenant.lanes[0].len(), tenant.back_lane.as_ref().unwrap().len(), tenant.slow_lanes[0].len());
     tenant.spread(own);
     assert_eq!(waiting(), (0, 1, 0));
     tenant.spread(ordered);
     tenant.spread(deliver(&bench.plain, "c", 1));
     assert_eq!(waiting(), (2, 1, 0));
     assert_eq!(tenant.all_lanes().count(), 3, "each has a number, and a place in the metrics");
+}
+
+#[tokio::test]
+async fn what_comes_for_a_handler_that_does_nothing_but_fail_goes_to_the_back_lane_until_an_attempt_is_good() {
+    let bench = Bench::new().await;
+    let tenant = &bench.lane.tenant;
+    let (first, other) = (deliver(&bench.plain, "first", 1), deliver(&bench.other, "other", 1));
+    let waiting = || (tenant.lanes[0].len(), tenant.back_lane.as_ref().unwrap().len());
+    for _ in 0..15 {
+        first.has_ended(Verdict::Parked);
+    }
+    // What says nothing of its attempts.
+    first.has_ended(Verdict::Duplicate);
+    Delivery { unrun: Some(Failure::new(Class::Unrun, "slow-backlog", "")), ..deliver(&bench.plain, "unrun", 1) }
+        .has_ended(Verdict::Parked);
+    tenant.spread(deliver(&bench.plain, "a", 1));
+    assert_eq!(waiting(), (1, 0), "one more may be chance");
+    first.has_ended(Verdict::Dead);
+    tenant.spread(deliver(&bench.plain, "b", 1));
+    assert_eq!(waiting(), (1, 1));
+    let mut ordered = deliver(&bench.plain, "c", 1);
+    ordered.identity.as_mut().unwrap().ordering_key = Some("line".into());
+    tenant.spread(ordered);
+    tenant.spread(other);
+    assert_eq!(waiting(), (3, 1), "neither what has an order nor what is for others");
+    first.has_ended(Verdict::Applied);
+    tenant.spread(deliver(&bench.plain, "d", 1));
+    assert_eq!(waiting(), (4, 1));
 }
 
 on_every_store!(a_parked_event_is_applied_by_its_second_attempt_and_its_row_resolved);

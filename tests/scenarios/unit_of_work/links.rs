@@ -17,7 +17,7 @@ fn again(lane: &LaneContext) -> LaneContext {
     LaneContext {
         tenant: lane.tenant.clone(),
         number: lane.number,
-        is_slow: lane.is_slow,
+        kind: lane.kind,
         queue: Arc::default(),
         stopping: lane.stopping.clone(),
     }

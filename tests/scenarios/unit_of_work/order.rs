@@ -264,7 +264,7 @@ impl Waiting for Waits {
 }
 
 async fn take(queue: &LaneQueue<Waits>) -> Vec<Waits> {
-    let limits = BatchLimits { events: 2, bytes: u64::MAX };
+    let limits = BatchLimits { events: 2, bytes: u64::MAX, gather: Duration::ZERO };
     tokio::time::timeout(Duration::from_millis(50), queue.take(limits)).await.ok().flatten().unwrap_or_default()
 }
 

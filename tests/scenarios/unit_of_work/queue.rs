@@ -1,6 +1,6 @@
 //! What waits for a lane: fair turns, one kind a batch, a key once.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use oncebox::{
     host::{BatchLimits, Claim, Delivery, LaneQueue, Target, Waiting},
@@ -44,7 +44,7 @@ fn sized(target: &Target, key: &str, bytes: usize) -> Waits {
 }
 
 const fn limits(events: usize) -> BatchLimits {
-    BatchLimits { events, bytes: u64::MAX }
+    BatchLimits { events, bytes: u64::MAX, gather: Duration::ZERO }
 }
 
 /// The keys of the next batch.
@@ -131,13 +131,38 @@ async fn a_key_is_in_a_batch_once_and_the_second_waits_for_the_next() {
 }
 
 #[tokio::test]
+async fn what_can_wait_comes_together_until_the_batch_is_full_or_the_time_over() {
+    let bench = Bench::new().await;
+    let queue = Arc::new(Queue::default());
+    let take = |gather| {
+        let queue = queue.clone();
+        tokio::spawn(async move { queue.take(BatchLimits { gather, ..limits(3) }).await.map(|batch| batch.len()) })
+    };
+    let push = |key: &str| queue.push(waits(deliver(&bench.plain, key, 1)));
+    // Far longer than any test.
+    let for_ever = Duration::from_hours(24);
+    let mut taken = take(for_ever);
+    push("a");
+    push("b");
+    assert!(tokio::time::timeout(Duration::from_millis(50), &mut taken).await.is_err(), "one has room");
+    push("c");
+    assert_eq!(taken.await.unwrap(), Some(3), "it is full");
+    push("d");
+    assert_eq!(take(Duration::from_millis(1)).await.unwrap(), Some(1), "the time is over");
+    let taken = take(for_ever);
+    push("e");
+    queue.close();
+    assert_eq!(taken.await.unwrap(), None, "nothing is waited for at the end");
+}
+
+#[tokio::test]
 async fn a_batch_keeps_its_bytes_but_takes_one_delivery_in_any_case() {
     let bench = Bench::new().await;
     let queue = Queue::default();
     for (key, bytes) in [("a", 500), ("b", 60), ("c", 40), ("d", 30)] {
         queue.push(sized(&bench.plain, key, bytes));
     }
-    let limits = BatchLimits { events: 9, bytes: 100 };
+    let limits = BatchLimits { bytes: 100, ..limits(9) };
     assert_eq!(batch(&queue, limits).await, ["a"]);
     assert_eq!(batch(&queue, limits).await, ["b", "c"]);
     assert_eq!(batch(&queue, limits).await, ["d"]);
@@ -155,7 +180,7 @@ async fn a_large_delivery_begins_the_next_batch() {
     for n in 0..20 {
         queue.push(sized(&bench.other, &format!("o{n}"), 30));
     }
-    let limits = BatchLimits { events: 2, bytes: 100 };
+    let limits = BatchLimits { bytes: 100, ..limits(2) };
     assert_eq!(batch(&queue, limits).await, ["p0"]);
     assert_eq!(batch(&queue, limits).await, ["large"]);
     assert_eq!(batch(&queue, limits).await, ["p1", "o0"]);

@@ -120,7 +120,7 @@ impl MysqlStore {
             migrate::up_to_date(&mut session).await?;
         }
         let admin = Mutex::new(Admin { session, elsewhere: Elsewhere::default() });
-        let lanes = LaneCount { lanes, slow_lanes, has_claim_lane: true };
+        let lanes = LaneCount { lanes, slow_lanes, has_back_lane: true };
         Ok(Arc::new(Self { server, lanes, admin, changes: Arc::new(watch::Sender::new(0)) }))
     }
 

@@ -170,7 +170,7 @@ impl Store for SqliteStore {
     }
 
     fn lanes(&self) -> LaneCount {
-        LaneCount { lanes: 1, slow_lanes: 1, has_claim_lane: false }
+        LaneCount { lanes: 1, slow_lanes: 1, has_back_lane: false }
     }
 
     /// Opening has done it: one host, one file.

@@ -2,9 +2,16 @@
 
 use anyhow::{Result, ensure};
 use oncebox_bench::stage::Stage;
-use oncebox_tests::database::Tables as _;
+use oncebox_tests::{database::Tables as _, services::Session};
 
 use crate::scenario::{Plugin, Scenario};
+
+/// What failed, and how often: what is not as expected mostly comes of that.
+fn failures(session: &Session) -> String {
+    let held = "SELECT CONCAT(code, ' ', count(*)) FROM ob_held GROUP BY code ORDER BY code";
+    let held = session.lines(held);
+    if held.is_empty() { String::new() } else { format!("; held: {}", held.join(", ")) }
+}
 
 pub(crate) fn check(stage: &Stage, scenario: &Scenario) -> Result<()> {
     let session = stage.session();
@@ -37,7 +44,7 @@ pub(crate) fn check(stage: &Stage, scenario: &Scenario) -> Result<()> {
         ("parked", books(4), i64::from(scenario.parks())),
     ];
     for (what, n, wanted) in found {
-        ensure!(n == wanted, "{what}: {n} instead of {wanted}");
+        ensure!(n == wanted, "{what}: {n} instead of {wanted}{}", failures(&session));
     }
     Ok(())
 }
