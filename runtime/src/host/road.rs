@@ -6,7 +6,7 @@
 //! `source/` (take), `oncebox_core::identify` (identify), `run.rs` and `running.rs` (run), `unit_of_work.rs` and
 //! `round.rs`; `link.rs` has the lane's connection, `lane.rs` its patience with the database.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use oncebox_core::{
     blame::Suspicion,
@@ -28,18 +28,28 @@ use super::{
     unit_of_work::{Done, Fate},
 };
 use crate::{
+    clock,
     failpoint::{Place, reach},
     planted::{self, Fault},
     source::{Intake, Origin, Receipt, Settle, Source},
     store::{InboxKey, InboxRow},
 };
 
+/// So long an intake works before the other tasks of its thread have their turn. A thousand large messages are read in
+/// seconds: runs that wait behind it would be over their time.
+const TURN: Duration = Duration::from_millis(10);
+
 /// From a source into the lanes: what is ready is taken, counted, identified, and spread by handler and key.
 pub(super) async fn intake(tenant: Arc<Tenant>, source: Arc<dyn Source>, counter: Counter) {
     while let Some(messages) = source.take().await {
         reach(Place::AfterTake);
         let Some(messages) = counter.count(messages).await else { return };
+        let mut began = clock::monotonic();
         for begun in messages {
+            if began.elapsed() >= TURN {
+                tokio::task::yield_now().await;
+                began = clock::monotonic();
+            }
             let deliveries = identified(&tenant, source.as_ref(), begun);
             reach(Place::AfterIdentify);
             for delivery in deliveries {

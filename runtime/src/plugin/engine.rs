@@ -43,6 +43,9 @@ pub(super) const TABLES_MAX: u32 = 16;
 const INSTANCE_STRUCT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of a memory slot that are wiped in place rather than given back to the kernel.
 const KEEP_RESIDENT_BYTES: usize = 256 * 1024;
+/// Slots that wait with a module's memory in them. With fewer, hosts that serve a hundred modules map a memory anew for
+/// nearly every event. What a slot keeps is what its module writes to, [`KEEP_RESIDENT_BYTES`] at most.
+const WARM_SLOTS_MAX: u32 = 1024;
 /// Live handles of a component; the contract has no resources, so that any number is generous.
 const COMPONENT_HANDLES_MAX: usize = 1000;
 
@@ -263,7 +266,7 @@ fn pool(limits: &EngineLimits) -> PoolingAllocationConfig {
     pool.total_component_instances(slots)
         .total_stacks(slots)
         .total_core_instances(slots.saturating_mul(CORE_INSTANCES_MAX))
-        .total_memories(slots.saturating_mul(MEMORIES_MAX).min(MEMORY_SLOTS_MAX.max(slots)))
+        .total_memories(slots.saturating_mul(MEMORIES_MAX).max(WARM_SLOTS_MAX).min(MEMORY_SLOTS_MAX.max(slots)))
         .total_tables(slots.saturating_mul(TABLES_MAX))
         .max_core_instances_per_component(CORE_INSTANCES_MAX)
         .max_memories_per_component(MEMORIES_MAX)
@@ -274,6 +277,7 @@ fn pool(limits: &EngineLimits) -> PoolingAllocationConfig {
         .table_elements(TABLE_ELEMENTS_MAX)
         .max_core_instance_size(INSTANCE_STRUCT_BYTES_MAX)
         .max_component_instance_size(INSTANCE_STRUCT_BYTES_MAX)
+        .max_unused_warm_slots(WARM_SLOTS_MAX)
         .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
         .table_keep_resident(TABLE_ELEMENTS_MAX.saturating_mul(TABLE_ELEMENT_BYTES))
         .pagemap_scan(Enabled::Auto);

@@ -79,7 +79,8 @@ impl Books {
             if host.has_ended() {
                 bail!("the host has ended after {} of {wanted} events{}", page.decided, last_line(host));
             }
-            if since.elapsed() >= STUCK {
+            // The first has to wait until all that is deployed is served again.
+            if since.elapsed() >= if last == 0 { ROLLED_OUT_WITHIN } else { STUCK } {
                 bail!("it stands still after {} of {wanted} events{}", page.decided, last_line(host));
             }
             pass(LOOK);
