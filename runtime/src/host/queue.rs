@@ -189,8 +189,13 @@ impl<T: Waiting> LaneQueue<T> {
     /// Waits until something is there, and then for more. In vain where nothing more may come.
     async fn gather(&self, limits: BatchLimits) {
         self.until(|inner| inner.closed || inner.queues.values().any(|queue| !queue.is_empty())).await;
-        let is_full =
-            |inner: &Inner<T>| inner.closed || inner.queues.values().map(VecDeque::len).sum::<usize>() >= limits.events;
+        // Suspects go one by one: nothing comes together there, and their leases run meanwhile.
+        let is_full = |inner: &Inner<T>| {
+            let waiting = || inner.queues.iter().filter(|(_, queue)| !queue.is_empty());
+            inner.closed
+                || waiting().any(|((kind, _), _)| kind.is_alone())
+                || waiting().map(|(_, queue)| queue.len()).sum::<usize>() >= limits.events
+        };
         // Either is good: it is full, or the time is over.
         let _ = tokio::time::timeout(limits.gather, self.until(is_full)).await;
     }

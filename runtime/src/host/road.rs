@@ -46,7 +46,8 @@ pub(super) async fn intake(tenant: Arc<Tenant>, source: Arc<dyn Source>, counter
         let Some(messages) = counter.count(messages).await else { return };
         let mut began = clock::monotonic();
         for begun in messages {
-            if began.elapsed() >= TURN {
+            // Not among those that their broker drops soon: all of them have to be in one unit of work.
+            if began.elapsed() >= TURN && begun.taken.at_risk.is_none() {
                 tokio::task::yield_now().await;
                 began = clock::monotonic();
             }
