@@ -112,12 +112,13 @@ impl Delivery {
         self.claim.is_some() || is_backlog || is_failing
     }
 
-    /// Tells its handler what an attempt has come to, if there was one.
-    pub fn has_ended(&self, verdict: Verdict) {
+    /// Tells its handler what it has come to. What was put aside because its handler is blocked, or behind another of its
+    /// ordering key, counts as failed too: nothing came of it.
+    pub fn note_end(&self, verdict: Verdict) {
         let Target::Handler(handler, _) = &self.target else { return };
         match verdict {
-            Verdict::Applied | Verdict::Skipped => handler.has_ended(false),
-            Verdict::Parked | Verdict::Dead if self.unrun.is_none() && self.identity.is_ok() => handler.has_ended(true),
+            Verdict::Applied | Verdict::Skipped => handler.note_end(false),
+            Verdict::Parked | Verdict::Dead if self.unrun.is_none() && self.identity.is_ok() => handler.note_end(true),
             Verdict::Parked | Verdict::Dead | Verdict::Duplicate | Verdict::Conflict | Verdict::Late => {}
         }
     }

@@ -203,9 +203,9 @@ impl Handler {
         self.failed.load(Ordering::Relaxed) >= FAILED_RUNS
     }
 
-    /// Notes how an attempt has ended.
-    pub fn has_ended(&self, failed: bool) {
-        let count = |so_far: u32| if failed { so_far.saturating_add(1) } else { 0 };
+    /// Notes what a delivery has come to.
+    pub fn note_end(&self, is_failure: bool) {
+        let count = |so_far: u32| if is_failure { so_far.saturating_add(1) } else { 0 };
         let _ = self.failed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |so_far| Some(count(so_far)));
     }
 

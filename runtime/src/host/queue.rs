@@ -183,10 +183,8 @@ impl<T: Waiting> LaneQueue<T> {
             }
         }
     }
-}
 
-impl<T: Waiting> LaneQueue<T> {
-    /// Waits until something is there, and then for more. In vain where nothing more may come.
+    /// Waits until something is there, and then for more, as long as the limits say.
     async fn gather(&self, limits: BatchLimits) {
         self.until(|inner| inner.closed || inner.queues.values().any(|queue| !queue.is_empty())).await;
         // Suspects go one by one: nothing comes together there, and their leases run meanwhile.
@@ -200,6 +198,7 @@ impl<T: Waiting> LaneQueue<T> {
         let _ = tokio::time::timeout(limits.gather, self.until(is_full)).await;
     }
 
+    /// Waits until it is so; looks whenever something arrives.
     async fn until(&self, is_so: impl Fn(&Inner<T>) -> bool) {
         loop {
             let arrived = self.arrived.notified();

@@ -187,7 +187,7 @@ async fn settle(lane: &LaneContext, items: Vec<Item>, done: Done) {
         match fate {
             Fate::Decided(verdict) => {
                 tenant.metrics.decided(tenant, &item.delivery, verdict);
-                item.delivery.has_ended(verdict);
+                item.delivery.note_end(verdict);
                 if let Some(settle) = &item.delivery.origin.settle {
                     decided.entry(settle.receipt).or_insert_with(|| (item.delivery.origin.clone(), 0)).1 += 1;
                 }

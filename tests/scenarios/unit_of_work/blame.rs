@@ -233,6 +233,19 @@ async fn suspects_come_one_at_a_time_and_those_with_the_fewest_deaths_first() {
     assert!(at("one") < at("three") && at("three") < at("killer") && at("two").is_some(), "{batches:?}");
 }
 
+/// Each would wait by itself, and its lease be over before its turn.
+#[tokio::test]
+async fn a_suspect_is_taken_at_once_where_others_gather() {
+    let bench = Bench::new().await;
+    let queue = LaneQueue::default();
+    let mut delivery = deliver(&bench.plain, "k", 1);
+    delivery.suspicion = against(&bench, &[2], &[]);
+    queue.push(Work::from(delivery));
+    let limits = BatchLimits { events: 9, bytes: u64::MAX, gather: Duration::from_hours(24) };
+    let taken = tokio::time::timeout(Duration::from_secs(30), queue.take(limits)).await;
+    assert_eq!(taken.ok().flatten().map(|batch| batch.len()), Some(1), "it waits for others");
+}
+
 #[tokio::test]
 async fn one_that_is_not_to_run_is_no_suspect() {
     let bench = Bench::new().await;

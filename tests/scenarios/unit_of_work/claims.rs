@@ -54,15 +54,15 @@ async fn what_comes_for_a_handler_that_does_nothing_but_fail_goes_to_the_back_la
     let (first, other) = (deliver(&bench.plain, "first", 1), deliver(&bench.other, "other", 1));
     let waiting = || (tenant.lanes[0].len(), tenant.back_lane.as_ref().unwrap().len());
     for _ in 0..15 {
-        first.has_ended(Verdict::Parked);
+        first.note_end(Verdict::Parked);
     }
     // What says nothing of its attempts.
-    first.has_ended(Verdict::Duplicate);
+    first.note_end(Verdict::Duplicate);
     Delivery { unrun: Some(Failure::new(Class::Unrun, "slow-backlog", "")), ..deliver(&bench.plain, "unrun", 1) }
-        .has_ended(Verdict::Parked);
+        .note_end(Verdict::Parked);
     tenant.spread(deliver(&bench.plain, "a", 1));
     assert_eq!(waiting(), (1, 0), "one more may be chance");
-    first.has_ended(Verdict::Dead);
+    first.note_end(Verdict::Dead);
     tenant.spread(deliver(&bench.plain, "b", 1));
     assert_eq!(waiting(), (1, 1));
     let mut ordered = deliver(&bench.plain, "c", 1);
@@ -70,7 +70,7 @@ async fn what_comes_for_a_handler_that_does_nothing_but_fail_goes_to_the_back_la
     tenant.spread(ordered);
     tenant.spread(other);
     assert_eq!(waiting(), (3, 1), "neither what has an order nor what is for others");
-    first.has_ended(Verdict::Applied);
+    first.note_end(Verdict::Applied);
     tenant.spread(deliver(&bench.plain, "d", 1));
     assert_eq!(waiting(), (4, 1));
 }
