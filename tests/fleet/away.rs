@@ -59,10 +59,11 @@ fn one_tenants_database_that_is_away_does_not_stop_the_other_however_few_connect
     let stage = Stage::of(vec![("t", MysqlDatabase::create(&Server::mysql())), ("u", own)], lines);
     let host = stage.start("a", lines).ready();
     // The other's lanes are in the midst of their batches when their database goes away.
-    let slow = |n: u32| json!({ "key": format!("k-{n}"), "amount": 1, "do": "spin", "times": 2_000_000 });
+    // Seconds of work; what is decided leaves the table.
+    let slow = |n: u32| json!({ "key": format!("k-{n}"), "amount": 1, "do": "spin", "times": 20_000_000 });
     stage.site.send("u/in", &(0..200).map(|n| event(&format!("e-{n}"), &slow(n))).collect::<Vec<_>>());
-    let taken = "SELECT CAST(COALESCE(SUM(deliveries), 0) AS SIGNED) FROM ob_local";
-    eventually("taken", LONG, || (stage.tenants[1].1.number(taken) == 200).then_some(()));
+    let taken = "SELECT COUNT(*) FROM ob_local WHERE deliveries > 0";
+    eventually("taken", LONG, || (stage.tenants[1].1.number(taken) > 0).then_some(()));
     server.kill9();
     let _ = unready(&host, "tenant u: lane");
     stage.site.send("t/in", &(0..200).map(|n| entry(&format!("e-{n}"), &format!("k-{n}"), 1)).collect::<Vec<_>>());
