@@ -98,6 +98,23 @@ async fn a_built_plugin_is_small_and_reaches_nothing_but_what_it_uses_of_the_con
     }
 }
 
+/// Growing it is two system calls of the host, each time.
+#[tokio::test]
+async fn an_attempt_finds_its_heap_in_the_memory_that_its_instance_begins_with() {
+    let module = loaded("points-award").await;
+    let run = async |memory_bytes_max| {
+        let mut attempt = attempt(PAID, &[("points_per_yuan", "2")], None);
+        Arc::make_mut(&mut attempt.limits).memory_bytes_max = memory_bytes_max;
+        module.run(attempt).await
+    };
+    let Outcome::Failed(failure) = run(65_536).await else { panic!("it ran in a page") };
+    let begins_with = failure.message.split(' ').find_map(|word| word.parse::<u64>().ok()).unwrap();
+    assert!(begins_with > 1 << 20, "{}", failure.message);
+    // Half a page beyond, for its tables.
+    let outcome = run(begins_with + 32_768).await;
+    assert!(matches!(outcome, Outcome::Applied { .. }), "{outcome:#?}");
+}
+
 #[tokio::test]
 async fn an_inspection_shows_all_that_a_module_may_do() {
     let inspection = inspected("points-award").await;

@@ -46,6 +46,12 @@ pub use value::{Arg, Date, Datetime, Decimal, Json, Null, ParseDecimalError, Tim
 
 pub use bindings::oncebox::handler::types::{Event, Header};
 
+/// An instance lives for one attempt, and growing its memory is two system calls of the host: its heap begins in memory that
+/// is there from the start, where the linker has set some aside, as `oncebox build` tells it to.
+#[cfg(all(target_family = "wasm", feature = "allocator"))]
+#[global_allocator]
+static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 /// What the functions of [`manifest!`] call; not for plugins, and free to change.
 #[doc(hidden)]
 pub mod generated {

@@ -2,6 +2,7 @@
 //! comes to. Nothing here decides a verdict: `oncebox_core::life` and `oncebox_core::retry` do.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     time::{Duration, Instant},
 };
@@ -59,7 +60,7 @@ pub(super) struct Round<'a> {
     standings: &'a [Standing],
     order: &'a OrderRows,
     /// Ends of events that own their key, by index.
-    ends: HashMap<usize, (End, Option<Attempted>)>,
+    ends: HashMap<usize, (End, Option<Cow<'a, Attempted>>)>,
     /// Events that this unit has no time for.
     undecided: Vec<usize>,
     /// Of these, those that waited too long for a lock.
@@ -197,7 +198,7 @@ impl<'a> Round<'a> {
         };
         match end {
             None => self.leave_waiting(at),
-            Some(end) => drop(self.ends.insert(at, (end, Some(attempted.clone())))),
+            Some(end) => drop(self.ends.entry(at).and_modify(|(was, _)| *was = end)),
         }
         if alone {
             unit.rollback_to(Savepoint::Event).await?;
@@ -243,21 +244,21 @@ impl<'a> Round<'a> {
 
     /// Notes how the run of an event ended; one that runs inside the unit is run now, if there is time for it.
     async fn end_of_run(&mut self, at: usize, unit: &mut dyn UnitOfWork) -> Result<bool, StoreError> {
-        let delivery = &self.batch[at].delivery;
-        let attempted = match &self.batch[at].ran {
+        let Item { delivery, ran } = &self.batch[at];
+        let attempted = match ran {
             Ran::Refused(failure) | Ran::Unrun(failure) => {
                 self.ends.insert(at, (End::Failed(failure.clone()), None));
                 return Ok(false);
             }
             // A look-up's knowledge never makes a key first: `stand` has sent it away.
             Ran::Known(_) => return Ok(false),
-            Ran::Over(attempted) => attempted.clone(),
+            Ran::Over(attempted) => Cow::Borrowed(attempted),
             // One runs in any case: a unit that waited long for its right to write must not come to nothing.
             Ran::Inside if !self.ends.is_empty() && self.began.elapsed() > self.lane.tenant.settings.unit_time_max => {
                 self.leave_undecided(at);
                 return Ok(false);
             }
-            Ran::Inside => inside::run(self.lane, unit, delivery).await?,
+            Ran::Inside => Cow::Owned(inside::run(self.lane, unit, delivery).await?),
         };
         let end = match &attempted.outcome {
             Outcome::Applied { .. } => End::Applied,
@@ -327,7 +328,7 @@ impl<'a> Round<'a> {
         let before = delivery.claim.map(|_| InboxState::Parked);
         let step = step(before, happening).map_err(|error| illegal(&error.to_string()))?;
         if !(planted::is(Planted::MarksLostBySecondFailure) && self.failed_before_another(at)) {
-            marks.own(delivery, end, attempted.as_ref(), decision, step);
+            marks.own(delivery, end, attempted.as_deref(), decision, step);
         }
         marks.count(delivery.handler_id(), step.verdict);
         Ok(Fate::Decided(step.verdict))

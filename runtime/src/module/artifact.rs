@@ -25,6 +25,10 @@ const PROFILE: &[&str] = &[
     "profile.release.strip=\"debuginfo\"",
 ];
 
+/// The memory that a module has for its heap from the start: an instance lives for one attempt, and growing its memory is
+/// two system calls of the host.
+const INITIAL_HEAP: &str = "-Clink-arg=--initial-heap=262144";
+
 /// Builds a Rust crate; returns the file that cargo says it made.
 pub(super) async fn cargo(dir: &Path) -> Result<PathBuf, ModuleError> {
     ensure_target(dir).await?;
@@ -33,21 +37,20 @@ pub(super) async fn cargo(dir: &Path) -> Result<PathBuf, ModuleError> {
     for setting in PROFILE {
         command.args(["--config", setting]);
     }
-    if let Some(setting) = without_home(env::var_os("CARGO_HOME"), env::var_os("HOME")) {
-        command.args(["--config", &setting]);
-    }
+    command.args(["--config", &rustflags(env::var_os("CARGO_HOME"), env::var_os("HOME"))]);
     let messages = run(&mut command, dir, "cargo build").await?;
     let manifest = dir.join("Cargo.toml");
     let own = manifest.canonicalize().unwrap_or_else(|_| manifest.clone());
     messages.lines().filter_map(|line| wasm_file(line, &own)).next_back().ok_or(ModuleError::NoLibrary { manifest })
 }
 
-/// A setting by which panic messages name `/cargo` in place of the builder's own folder, so that the same sources have the
-/// same digest whoever builds them.
-fn without_home(cargo_home: Option<OsString>, home: Option<OsString>) -> Option<String> {
-    let folder = cargo_home.map(PathBuf::from).or_else(|| Some(Path::new(&home?).join(".cargo")))?;
-    let flag = toml::Value::from(format!("--remap-path-prefix={}=/cargo", folder.to_str()?));
-    Some(format!("target.{TARGET}.rustflags=[{flag}]"))
+/// The compiler's flags, as a setting of cargo's. Panic messages name `/cargo` in place of the builder's own folder, so
+/// that the same sources have the same digest whoever builds them.
+fn rustflags(cargo_home: Option<OsString>, home: Option<OsString>) -> String {
+    let folder = cargo_home.map(PathBuf::from).or_else(|| Some(Path::new(&home?).join(".cargo")));
+    let mapped = folder.and_then(|folder| Some(format!("--remap-path-prefix={}=/cargo", folder.to_str()?)));
+    let flags: Vec<_> = mapped.into_iter().chain([INITIAL_HEAP.to_owned()]).collect();
+    format!("target.{TARGET}.rustflags={}", toml::Value::from(flags))
 }
 
 /// Runs the manifest's own command through the shell; what it leaves where is the manifest's word.
@@ -115,14 +118,14 @@ mod tests {
 
     #[test]
     fn the_builders_own_folder_is_mapped_away_whatever_its_name() {
-        let mapped =
-            |cargo: Option<&str>, home: Option<&str>| without_home(cargo.map(Into::into), home.map(Into::into));
-        let expected = |folder: &str| {
-            Some(format!("target.wasm32-unknown-unknown.rustflags=[\"--remap-path-prefix={folder}=/cargo\"]"))
+        let flags = |cargo: Option<&str>, home: Option<&str>| rustflags(cargo.map(Into::into), home.map(Into::into));
+        let expected = |mapped: &str| {
+            format!("target.wasm32-unknown-unknown.rustflags=[{mapped}\"-Clink-arg=--initial-heap=262144\"]")
         };
-        assert_eq!(mapped(Some("/opt/cargo"), Some("/home/ann")), expected("/opt/cargo"));
-        assert_eq!(mapped(None, Some("/home/ann")), expected("/home/ann/.cargo"));
-        assert_eq!(mapped(None, None), None);
+        let mapped = |folder: &str| expected(&format!("\"--remap-path-prefix={folder}=/cargo\", "));
+        assert_eq!(flags(Some("/opt/cargo"), Some("/home/ann")), mapped("/opt/cargo"));
+        assert_eq!(flags(None, Some("/home/ann")), mapped("/home/ann/.cargo"));
+        assert_eq!(flags(None, None), expected(""));
     }
 
     #[tokio::test]
