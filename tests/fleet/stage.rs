@@ -142,8 +142,15 @@ pub(crate) fn applied_once(database: &MysqlDatabase, keys: i64) {
 /// Waits until `/readyz` says why the host is not ready.
 #[track_caller]
 pub(crate) fn unready(host: &Host, why: &str) -> String {
-    let says = |(status, text): (u16, String)| (status == 503 && text.contains(why)).then_some(text);
-    eventually(why, PATIENCE, || says(host.get("/readyz")))
+    let mut last = None;
+    eventually(why, PATIENCE, || {
+        let answer = host.get("/readyz");
+        if last.as_ref() != Some(&answer) {
+            eprintln!("/readyz: {answer:?}");
+        }
+        let (status, text) = last.insert(answer);
+        (*status == 503 && text.contains(why)).then(|| text.clone())
+    })
 }
 
 /// Waits until `/readyz` says that it is.
