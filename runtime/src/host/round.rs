@@ -198,7 +198,11 @@ impl<'a> Round<'a> {
         };
         match end {
             None => self.leave_waiting(at),
-            Some(end) => drop(self.ends.entry(at).and_modify(|(was, _)| *was = end)),
+            Some(end) => {
+                if let Some((was, _)) = self.ends.get_mut(&at) {
+                    *was = end;
+                }
+            }
         }
         if alone {
             unit.rollback_to(Savepoint::Event).await?;
