@@ -222,6 +222,7 @@ cases! {
     MySql server_types a_column_of_every_type_comes_back_without_loss;
     MySql server_types a_value_of_every_type_arrives_as_it_was_bound;
     MySql server_types a_text_is_never_run_with_the_types_of_earlier_values;
+    MySql server_types prepared_statements_are_let_go_all_at_once;
     MySql server_types a_decimal_is_calculated_with_exactly;
     MySql server_types a_value_among_others_has_the_type_that_it_would_be_bound_with;
     MySql server_types nothing_in_a_value_is_read_as_sql;

@@ -212,6 +212,40 @@ pub(crate) async fn a_text_is_never_run_with_the_types_of_earlier_values(bench: 
     unit.rollback().await.unwrap();
 }
 
+/// To a statement that is let go the server does not answer, and the packet behind it can wait for 40 ms: the driver leaves
+/// Nagle's algorithm on. So it is never one at a time, neither for values of other types nor for many texts.
+pub(crate) async fn prepared_statements_are_let_go_all_at_once(bench: Bench) {
+    const KEPT: u64 = 128;
+    let database = &bench.tenant().database;
+    database.execute("CREATE TABLE bound (id INT PRIMARY KEY) ENGINE=InnoDB");
+    database.execute("INSERT INTO bound (id) VALUES (1)");
+    database.grant(&format!("SELECT ON {}.bound", database.name));
+    let mut lane = bench.lane().await;
+    let mut unit = lane.begin().await.unwrap();
+    let find = "SELECT COUNT(*) FROM bound WHERE id = ?".into();
+    for _ in 0..5 {
+        for value in [Value::Signed(1), Value::Float(1.0), Value::Decimal("1.0".into()), text("1")] {
+            let found = unit.query(&find, std::slice::from_ref(&value), 1).await.unwrap();
+            assert_eq!(found.rows, [[Value::Signed(1)]], "{value:?}");
+        }
+    }
+    assert_eq!(let_go(unit.as_mut()).await, 0);
+    for number in 0..300 {
+        let found = unit.query(&format!("SELECT {number} FROM bound").into(), &[], 1).await.unwrap();
+        assert_eq!(found.rows, [[Value::Signed(number)]]);
+    }
+    let gone = let_go(unit.as_mut()).await;
+    assert!(gone > 0 && gone.is_multiple_of(KEPT), "{gone}");
+    unit.rollback().await.unwrap();
+}
+
+/// Statements that the session has let go so far.
+async fn let_go(unit: &mut dyn UnitOfWork) -> u64 {
+    let answer = unit.query(&"SHOW SESSION STATUS LIKE 'Com_stmt_close'".into(), &[], 1).await.unwrap();
+    let Value::Text(number) = &answer.rows[0][1] else { panic!("{answer:?}") };
+    number.parse().unwrap()
+}
+
 /// As text it would be added as a DOUBLE.
 pub(crate) async fn a_decimal_is_calculated_with_exactly(bench: Bench) {
     let database = &bench.tenant().database;

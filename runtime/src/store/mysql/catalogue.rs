@@ -10,7 +10,7 @@ use oncebox_core::{
     failure::Class,
     sql::{Catalogue, ForeignKey, KeyColumn, ReferentialAction, TableFacts, TableKind},
 };
-use sqlx::{AssertSqlSafe, mysql::MySqlRow};
+use sqlx::mysql::MySqlRow;
 
 use super::{admin::only, columns::Columns, errors::MysqlError, session::Session};
 use crate::{
@@ -214,7 +214,7 @@ fn action(text: &str) -> ReferentialAction {
 
 /// Lets the server prepare the text, as the lanes will: unknown tables, columns and functions are found here.
 pub(super) async fn prepare(session: &mut Session, sql: &str) -> Result<(), StatementError> {
-    match session.describe("prepare", AssertSqlSafe(sql.to_owned())).await {
+    match session.describe("prepare", sql).await {
         Ok(_) => Ok(()),
         // The driver ends the connection over a column that it cannot read (VECTOR): no lane must ever get there.
         Err(MysqlError::Answer { message, .. }) => Err(StatementError {

@@ -34,7 +34,7 @@ pub(super) const CALL_TIME: Duration = Duration::from_secs(30);
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// Prepared statements kept a session, of the 16,382 that a server has for all
 /// (`max_prepared_stmt_count`, MySQL 8.4 manual, 7.1.8).
-const STATEMENTS_MAX: usize = 128;
+pub(super) const STATEMENTS_MAX: usize = 128;
 
 /// What was learnt of a session when it was opened.
 #[derive(Debug, Clone)]
@@ -155,7 +155,8 @@ impl Server {
                 TlsMode::VerifyCa => MySqlSslMode::VerifyCa,
                 TlsMode::VerifyIdentity => MySqlSslMode::VerifyIdentity,
             })
-            .statement_cache_capacity(STATEMENTS_MAX)
+            // It never fills up: the session lets all go before, at once.
+            .statement_cache_capacity(STATEMENTS_MAX + 1)
             // The driver's own session settings are off: they are set whole in `settings`.
             .pipes_as_concat(false)
             .no_engine_substitution(false)

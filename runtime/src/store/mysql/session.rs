@@ -13,7 +13,8 @@ use std::{
 
 use futures_util::TryStreamExt as _;
 use sqlx::{
-    Column as _, Connection as _, Either, Executor as _, SqlSafeStr, SqlStr, Statement as _, TypeInfo as _,
+    AssertSqlSafe, Column as _, Connection as _, Either, Executor as _, SqlSafeStr, SqlStr, Statement as _,
+    TypeInfo as _,
     mysql::{MySqlArguments, MySqlConnection, MySqlRow, MySqlStatement},
 };
 
@@ -21,7 +22,7 @@ use super::{
     args::Args,
     errors::{MysqlError, NO_SUCH_SAVEPOINT, Sort, TOO_MANY_STATEMENTS, server_error},
     packet::{self, Answer, Asked, Packet, Stopped},
-    server::{Facts, Flavour, Server, Version},
+    server::{Facts, Flavour, STATEMENTS_MAX, Server, Version},
     supervisor::Ended,
 };
 use crate::{clock, store::StoreError};
@@ -39,6 +40,8 @@ pub(super) struct Session {
     waiting: Packet,
     /// What a transaction was told at its begin, until somebody asks.
     told: Option<MySqlRow>,
+    /// How many texts were described on it.
+    described: u64,
     used: Instant,
 }
 
@@ -83,15 +86,6 @@ pub(super) struct Described {
     pub(super) columns: Vec<(String, String)>,
 }
 
-/// Whether a statement is kept prepared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keep {
-    /// For the next time.
-    Prepared,
-    /// Prepared for this once: what the kept one was prepared for does not fit.
-    Nothing,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Transaction {
     /// None is open: each statement is its own.
@@ -130,6 +124,7 @@ impl Session {
             transaction: Transaction::None,
             waiting: Packet::default(),
             told: None,
+            described: 0,
             used: clock::monotonic(),
         })
     }
@@ -242,22 +237,11 @@ impl Session {
         sql: impl SqlSafeStr,
         args: Args,
     ) -> Result<Done, MysqlError> {
-        self.execute_as(what, sql, args, Keep::Prepared).await
-    }
-
-    /// The same, kept prepared or not.
-    pub(super) async fn execute_as(
-        &mut self,
-        what: &'static str,
-        sql: impl SqlSafeStr,
-        args: Args,
-        keep: Keep,
-    ) -> Result<Done, MysqlError> {
         let (sql, args) = (sql.into_sql_str(), args.finished(what)?);
         self.send().await?;
         self.call(what, move |mut connection| {
             Box::pin(async move {
-                let done = execute(&mut connection, sql, args, keep).await;
+                let done = execute(&mut connection, sql, args).await;
                 (connection, done)
             })
         })
@@ -271,7 +255,7 @@ impl Session {
         sql: impl SqlSafeStr,
         args: Args,
     ) -> Result<Vec<MySqlRow>, MysqlError> {
-        let found = self.find(what, sql, args, usize::MAX, Keep::Prepared).await?;
+        let found = self.find(what, sql, args, usize::MAX).await?;
         Ok(found.rows)
     }
 
@@ -283,13 +267,12 @@ impl Session {
         sql: impl SqlSafeStr,
         args: Args,
         rows_max: usize,
-        keep: Keep,
     ) -> Result<Found, MysqlError> {
         let (sql, args) = (sql.into_sql_str(), args.finished(what)?);
         self.send().await?;
         self.call(what, move |mut connection| {
             Box::pin(async move {
-                let found = find(&mut connection, sql, args, rows_max, keep).await;
+                let found = find(&mut connection, sql, args, rows_max).await;
                 (connection, found)
             })
         })
@@ -398,9 +381,11 @@ impl Session {
         Ok(answers)
     }
 
-    /// Lets the server prepare a text and tell what it is; nothing of it is kept.
-    pub(super) async fn describe(&mut self, what: &'static str, sql: impl SqlSafeStr) -> Result<Described, MysqlError> {
-        let sql = sql.into_sql_str();
+    /// Lets the server prepare a text and tell what it is, as its tables are now: a comment before it makes sure that none
+    /// prepared earlier answers for it.
+    pub(super) async fn describe(&mut self, what: &'static str, sql: &str) -> Result<Described, MysqlError> {
+        self.described += 1;
+        let sql = AssertSqlSafe(format!("/* {} */ {sql}", self.described)).into_sql_str();
         self.send().await?;
         self.call(what, move |mut connection| {
             Box::pin(async move {
@@ -509,8 +494,13 @@ impl<T: Send + 'static> Drop for Begun<T> {
     }
 }
 
-/// Prepares a text, from the kept ones if it is there. At the server's limit the kept ones are let go first.
+/// Prepares a text, from the kept ones if it is there. At the session's limit or the server's, all kept ones are let go
+/// first, at once: the server does not answer to that, and a packet which follows it can wait 40 ms for the other side's
+/// delayed acknowledgement (the driver leaves Nagle's algorithm on), so it must not happen with each text.
 async fn prepared(connection: &mut MySqlConnection, sql: &SqlStr) -> Result<MySqlStatement, sqlx::Error> {
+    if connection.cached_statements_size() >= STATEMENTS_MAX {
+        connection.clear_cached_statements().await?;
+    }
     match connection.prepare(sql.clone()).await {
         Err(error) if server_error(&error).is_some_and(|error| error.number() == TOO_MANY_STATEMENTS) => {
             connection.clear_cached_statements().await?;
@@ -520,17 +510,9 @@ async fn prepared(connection: &mut MySqlConnection, sql: &SqlStr) -> Result<MySq
     }
 }
 
-async fn execute(
-    connection: &mut MySqlConnection,
-    sql: SqlStr,
-    args: MySqlArguments,
-    keep: Keep,
-) -> Result<Done, sqlx::Error> {
-    if keep == Keep::Prepared {
-        prepared(connection, &sql).await?;
-    }
-    let query = sqlx::query_with(sql, args).persistent(keep == Keep::Prepared);
-    let done = query.execute(&mut *connection).await?;
+async fn execute(connection: &mut MySqlConnection, sql: SqlStr, args: MySqlArguments) -> Result<Done, sqlx::Error> {
+    prepared(connection, &sql).await?;
+    let done = sqlx::query_with(sql, args).execute(&mut *connection).await?;
     Ok(Done { affected: done.rows_affected(), last_insert_id: done.last_insert_id() })
 }
 
@@ -539,28 +521,19 @@ async fn find(
     sql: SqlStr,
     args: MySqlArguments,
     rows_max: usize,
-    keep: Keep,
 ) -> Result<Found, sqlx::Error> {
-    let statement = match keep {
-        Keep::Prepared => Some(prepared(connection, &sql).await?),
-        Keep::Nothing => None,
-    };
-    let named = |columns: &[sqlx::mysql::MySqlColumn]| columns.iter().map(|c| c.name().to_owned()).collect();
+    let statement = prepared(connection, &sql).await?;
     let mut found = Found { columns: Vec::new(), rows: Vec::new() };
     {
-        let query = sqlx::query_with(sql.clone(), args).persistent(keep == Keep::Prepared);
-        let mut rows = query.fetch(&mut *connection);
+        let mut rows = sqlx::query_with(sql, args).fetch(&mut *connection);
         while let Some(row) = rows.try_next().await? {
             if found.rows.len() < rows_max {
                 found.rows.push(row);
             }
         }
     }
-    found.columns = match (found.rows.first(), statement) {
-        (Some(row), _) => named(sqlx::Row::columns(row)),
-        (None, Some(statement)) => named(statement.columns()),
-        (None, None) => named(prepared(connection, &sql).await?.columns()),
-    };
+    let columns = found.rows.first().map_or_else(|| statement.columns(), sqlx::Row::columns);
+    found.columns = columns.iter().map(|column| column.name().to_owned()).collect();
     Ok(found)
 }
 
@@ -573,6 +546,5 @@ async fn describe(connection: &mut MySqlConnection, sql: SqlStr) -> Result<Descr
     };
     let columns = statement.columns().iter();
     let columns = columns.map(|c| (c.name().to_owned(), c.type_info().name().to_owned())).collect();
-    connection.clear_cached_statements().await?;
     Ok(Described { parameters, columns })
 }

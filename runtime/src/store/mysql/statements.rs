@@ -13,7 +13,7 @@ use super::{
     args::{Args, Decimal},
     decode::decoded,
     errors::MysqlError,
-    session::{Keep, Session},
+    session::Session,
 };
 use crate::store::{QueryAnswer, StatementError};
 
@@ -23,7 +23,7 @@ pub(super) struct Signatures {
     kinds: HashMap<Arc<str>, Vec<Kind>>,
 }
 
-/// Texts whose types are remembered; further ones are prepared each time.
+/// Texts whose types are remembered; further ones are prepared with their types named.
 const TEXTS_MAX: usize = 2_048;
 
 /// How a value is bound.
@@ -41,27 +41,34 @@ enum Kind {
 }
 
 impl Signatures {
-    /// Whether the text may be run as it was prepared, or for the first time.
-    fn keep(&mut self, sql: &Arc<str>, params: &[Value]) -> Keep {
+    /// The text to prepare for these values: the author's own, or one that names their types in a comment where what
+    /// his was prepared for does not fit.
+    fn text(&mut self, sql: &Arc<str>, params: &[Value]) -> Arc<str> {
         let kinds = params.iter().map(Kind::of);
         let Some(known) = self.kinds.get_mut(sql) else {
             if self.kinds.len() >= TEXTS_MAX {
-                return Keep::Nothing;
+                return named(sql, kinds);
             }
             self.kinds.insert(sql.clone(), kinds.collect());
-            return Keep::Prepared;
+            return sql.clone();
         };
         let fits = |(known, new): (&Kind, Kind)| *known == new || *known == Kind::Any || new == Kind::Any;
         if known.len() != params.len() || !known.iter().zip(kinds.clone()).all(fits) {
-            return Keep::Nothing;
+            return named(sql, kinds);
         }
         for (known, new) in known.iter_mut().zip(kinds) {
             if *known == Kind::Any {
                 *known = new;
             }
         }
-        Keep::Prepared
+        sql.clone()
     }
+}
+
+/// The text with a comment that says its values' types, a letter each.
+fn named(sql: &str, kinds: impl Iterator<Item = Kind>) -> Arc<str> {
+    let letters: String = kinds.map(Kind::letter).collect();
+    format!("/* {letters} */ {sql}").into()
 }
 
 impl Kind {
@@ -77,6 +84,19 @@ impl Kind {
             Value::Bytes(_) => Self::Bytes,
         }
     }
+
+    fn letter(self) -> char {
+        match self {
+            Self::Any => '-',
+            Self::Boolean => 'o',
+            Self::Signed => 's',
+            Self::Unsigned => 'u',
+            Self::Float => 'f',
+            Self::Decimal => 'd',
+            Self::Text => 't',
+            Self::Bytes => 'b',
+        }
+    }
 }
 
 /// Runs a staged write; the answer is the number of rows that it matched.
@@ -87,8 +107,8 @@ pub(super) async fn write(
     params: &[Value],
 ) -> Result<u64, StatementError> {
     let args = bound(session, params).map_err(MysqlError::of_statement)?;
-    let keep = signatures.keep(sql, params);
-    let done = session.execute_as("statement", AssertSqlSafe(sql.clone()), args, keep).await;
+    let sql = signatures.text(sql, params);
+    let done = session.execute("statement", AssertSqlSafe(sql), args).await;
     done.map(|done| done.affected).map_err(MysqlError::of_statement)
 }
 
@@ -101,9 +121,9 @@ pub(super) async fn query(
     rows_max: u32,
 ) -> Result<QueryAnswer, StatementError> {
     let args = bound(session, params).map_err(MysqlError::of_statement)?;
-    let keep = signatures.keep(sql, params);
+    let sql = signatures.text(sql, params);
     let wanted = usize::try_from(rows_max).unwrap_or(usize::MAX).saturating_add(1);
-    let found = session.find("query", AssertSqlSafe(sql.clone()), args, wanted, keep).await;
+    let found = session.find("query", AssertSqlSafe(sql), args, wanted).await;
     let found = found.map_err(MysqlError::of_statement)?;
     let width = found.columns.len();
     let rows = found.rows.iter().map(|row| (0..width).map(|at| decoded(row, at)).collect());
@@ -136,5 +156,40 @@ fn add(args: &mut Args, value: &Value, decimal: &MySqlTypeInfo) {
             args.add(text.as_str());
         }
         Value::Bytes(bytes) => args.add(bytes.as_slice()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_prepared_apart_for_values_of_other_types() {
+        let mut signatures = Signatures::default();
+        let sql: Arc<str> = "UPDATE t SET a = ? WHERE b = ?".into();
+        let (whole, exact, text) = (Value::Signed(1), Value::Decimal("1.5".to_owned()), Value::Text("x".to_owned()));
+        for (params, wanted) in [
+            ([Value::Null, whole.clone()], &*sql),
+            ([exact.clone(), whole.clone()], &*sql),
+            ([exact.clone(), Value::Null], &*sql),
+            ([whole, text.clone()], "/* st */ UPDATE t SET a = ? WHERE b = ?"),
+            ([Value::Null, text], "/* -t */ UPDATE t SET a = ? WHERE b = ?"),
+            ([exact, Value::Null], &*sql),
+        ] {
+            assert_eq!(&*signatures.text(&sql, &params), wanted, "{params:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_too_many_to_remember_is_prepared_with_its_types_named() {
+        let mut signatures = Signatures::default();
+        for number in 0..TEXTS_MAX {
+            let sql: Arc<str> = format!("SELECT {number} + ?").into();
+            assert_eq!(signatures.text(&sql, &[Value::Signed(1)]), sql);
+        }
+        let text = |signatures: &mut Signatures, value| signatures.text(&"SELECT ?".into(), &[value]);
+        assert_eq!(&*text(&mut signatures, Value::Float(0.5)), "/* f */ SELECT ?");
+        assert_eq!(&*text(&mut signatures, Value::Bytes(Vec::new())), "/* b */ SELECT ?");
+        assert_eq!(&*text(&mut signatures, Value::Null), "/* - */ SELECT ?");
     }
 }
