@@ -11,6 +11,9 @@ use crate::{database::Tables as _, services::Session};
 pub struct Counters {
     /// fsync and the like of InnoDB and of the binary log.
     pub fsyncs: u64,
+    /// Of them those of the redo log and the binary log, which transactions cause. The others are of data files, from time
+    /// to time for each that has changed.
+    pub log_fsyncs: u64,
     /// `Questions`: each is a round trip, but for those that came in one text.
     pub round_trips: u64,
     /// Bytes of redo log.
@@ -39,8 +42,10 @@ impl Counters {
             WHERE event_name = 'statement/sql/commit'";
         let binlog = "SELECT CAST(COALESCE(SUM(count_misc), 0) AS CHAR)
             FROM performance_schema.file_summary_by_event_name WHERE event_name = 'wait/io/file/sql/binlog'";
+        let binlog = one(binlog);
         Self {
-            fsyncs: status("Innodb_data_fsyncs") + one(binlog),
+            fsyncs: status("Innodb_data_fsyncs") + binlog,
+            log_fsyncs: status("Innodb_os_log_fsyncs") + binlog,
             round_trips: status("Questions"),
             redo_bytes: status("Innodb_os_log_written"),
             commits: one(commits),
@@ -54,6 +59,7 @@ impl Sub for Counters {
     fn sub(self, before: Self) -> Self {
         Self {
             fsyncs: self.fsyncs - before.fsyncs,
+            log_fsyncs: self.log_fsyncs - before.log_fsyncs,
             round_trips: self.round_trips - before.round_trips,
             redo_bytes: self.redo_bytes - before.redo_bytes,
             commits: self.commits - before.commits,

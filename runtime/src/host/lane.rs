@@ -10,6 +10,7 @@ use super::{
     queue::{BatchLimits, LaneQueue},
     run::{Item, Ran, Work},
     tenant::Tenant,
+    turns::{LaneTurn, Turns},
     unit_of_work::{Done, unit_of_work},
 };
 use crate::{clock, store::StoreError};
@@ -24,6 +25,8 @@ pub struct LaneContext {
     pub kind: LaneKind,
     /// What waits for it.
     pub queue: Arc<LaneQueue<Work>>,
+    /// Whose turn it is among all lanes of the host.
+    pub turns: Arc<Turns>,
     /// Set when the host stops: what the database does not take now stays undecided.
     pub stopping: watch::Receiver<bool>,
 }
@@ -39,6 +42,9 @@ pub enum LaneKind {
     Slow,
 }
 
+/// So long a batch that is not full waits for its turn at most.
+const TURN_WAIT: Duration = Duration::from_millis(25);
+
 /// So long the back lane lets come together what can wait, for one commit.
 const GATHER: Duration = Duration::from_millis(25);
 
@@ -52,11 +58,19 @@ impl LaneContext {
     pub fn batch_limits(&self) -> BatchLimits {
         let settings = &self.tenant.settings;
         let (events, gather) = match self.kind {
-            LaneKind::Normal => (settings.batch_max, Duration::ZERO),
+            LaneKind::Normal => (settings.batch_max, TURN_WAIT),
             LaneKind::Back => (settings.batch_max, GATHER),
             LaneKind::Slow => (settings.slow_batch_max(), Duration::ZERO),
         };
         BatchLimits { events, bytes: settings.batch_bytes_max, gather }
+    }
+
+    /// Waits until something is ready, and then for the lane's turn or for more to come, whichever is its way.
+    pub(super) async fn gather(&self, limits: BatchLimits) -> Option<LaneTurn> {
+        match self.kind {
+            LaneKind::Normal => self.queue.gather(limits, self.turns.turn()).await.flatten(),
+            LaneKind::Back | LaneKind::Slow => self.queue.gather(limits, std::future::pending()).await,
+        }
     }
 
     /// Whether it takes slow runs.

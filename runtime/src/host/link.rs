@@ -6,6 +6,7 @@ use super::{
     connections::{Connections, Place},
     lane::{LaneContext, Patience},
     run::Work,
+    turns::LaneTurn,
 };
 use crate::store::Lane;
 
@@ -14,6 +15,8 @@ pub struct Link {
     open: Option<Open>,
     /// Where a place for it is to be had; `None`: it needs none, and stays open.
     connections: Option<Arc<Connections>>,
+    /// The batch that it is opened for has its turn, until it is settled or has to wait for the database.
+    turn: Option<LaneTurn>,
 }
 
 /// In this order, so that a dropped one is closed before its place goes to another lane.
@@ -26,7 +29,7 @@ impl Link {
     /// No connection yet.
     #[must_use]
     pub fn new(connections: Option<Arc<Connections>>) -> Self {
-        Self { open: None, connections }
+        Self { open: None, connections, turn: None }
     }
 
     /// The connection, opened if it is not, however long the database is away: meanwhile other lanes may have its place.
@@ -62,23 +65,40 @@ impl Link {
     /// The connection is broken, or its database away.
     pub fn lost(&mut self) {
         self.open = None;
+        self.turn = None;
     }
 
-    /// Waits for the next batch. When that takes long, or another lane waits for its place, the connection is closed
-    /// meanwhile. `None`: the queue is closed.
+    /// Waits for the next batch, and with one for the lane's turn and a place for its connection: what comes meanwhile
+    /// joins it. When the wait is long, or another lane waits for its place, the connection is closed meanwhile. `None`:
+    /// the queue is closed.
     pub async fn take(&mut self, lane: &LaneContext) -> Option<Vec<Work>> {
+        self.turn = None;
         let limits = lane.batch_limits();
         if let Some(Open { place: Some(place), .. }) = &self.open {
             let idle_after = lane.tenant.store.idle_after().unwrap_or(Duration::MAX);
             tokio::select! {
                 biased;
-                batch = lane.queue.take(limits) => return batch,
-                () = place.wanted() => {}
-                () = tokio::time::sleep(idle_after) => {}
+                turn = lane.gather(limits) => self.turn = turn,
+                () = place.wanted() => self.close().await,
+                () = tokio::time::sleep(idle_after) => self.close().await,
             }
-            self.close().await;
         }
-        lane.queue.take(limits).await
+        loop {
+            if self.open.is_none() || self.connections.is_none() {
+                self.turn = lane.gather(limits).await;
+                // Else the queue is closed, and whoever opens it in vain, too.
+                if lane.queue.is_ready() {
+                    self.open(lane).await;
+                }
+            }
+            let Some(Open { place: Some(place), .. }) = &self.open else { return lane.queue.take_ready(limits).await };
+            tokio::select! {
+                biased;
+                batch = lane.queue.take_ready(limits) => return batch,
+                // It can be that nothing is ready any more.
+                () = place.wanted() => self.close().await,
+            }
+        }
     }
 
     /// Between two batches: gives up the connection if another lane waits for its place.
@@ -99,6 +119,6 @@ impl Link {
 impl From<Box<dyn Lane>> for Link {
     /// One that is open already and needs no place.
     fn from(connection: Box<dyn Lane>) -> Self {
-        Self { open: Some(Open { connection, place: None }), connections: None }
+        Self { open: Some(Open { connection, place: None }), connections: None, turn: None }
     }
 }

@@ -31,6 +31,7 @@ mod run;
 mod running;
 mod sources;
 mod tenant;
+mod turns;
 mod unit_of_work;
 mod writes;
 
@@ -62,6 +63,7 @@ pub use self::{
     run::{Attempted, Item, Ran, Work},
     sources::{Sources, Surroundings},
     tenant::Tenant,
+    turns::{LaneTurn, Turns},
     unit_of_work::{Done, Fate, unit_of_work},
 };
 use self::{blame::Counter, deployments::Deployments, heartbeat::Heartbeat, prepare::Preparer};
@@ -93,6 +95,7 @@ pub struct Host {
     slow_lanes: JoinSet<()>,
     settings: config::Host,
     connections: Arc<Connections>,
+    turns: Arc<Turns>,
     health: Arc<Health>,
     listening: Option<std::net::SocketAddr>,
     engine: Arc<Engine>,
@@ -178,6 +181,7 @@ impl Host {
             lanes: JoinSet::new(),
             slow_lanes: JoinSet::new(),
             connections: Connections::new(settings.limits.connections_max),
+            turns: Arc::default(),
             settings,
             health: health.clone(),
             listening: None,
@@ -281,8 +285,14 @@ impl Host {
             self.takers.spawn(road::intake(tenant.clone(), source, counter));
         }
         for (number, (queue, kind)) in (0u16..).zip(tenant.all_lanes()) {
-            let lane =
-                LaneContext { tenant: tenant.clone(), number, kind, queue: queue.clone(), stopping: stopping.clone() };
+            let lane = LaneContext {
+                tenant: tenant.clone(),
+                number,
+                kind,
+                queue: queue.clone(),
+                turns: self.turns.clone(),
+                stopping: stopping.clone(),
+            };
             let lanes = if kind == LaneKind::Slow { &mut self.slow_lanes } else { &mut self.lanes };
             let counted = tenant.store.idle_after().map(|_| self.connections.clone());
             lanes.spawn(road::lane(lane, Link::new(counted)));

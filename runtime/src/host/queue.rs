@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -152,18 +153,29 @@ impl<T: Waiting> LaneQueue<T> {
         self.inner().queues.values().map(VecDeque::len).sum()
     }
 
+    /// Whether a batch would hold something now.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.inner().is_ready()
+    }
+
     /// Whether nothing waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Waits until something is ready and takes what is ready now, waiting to fill up no longer than the limits say.
+    /// Waits until something is ready and takes what is ready then, waiting to fill up no longer than the limits say.
     /// `None`: closed.
     pub async fn take(&self, limits: BatchLimits) -> Option<Vec<T>> {
         if !limits.gather.is_zero() {
-            self.gather(limits).await;
+            self.gather(limits, std::future::pending::<()>()).await;
         }
+        self.take_ready(limits).await
+    }
+
+    /// Waits until something is ready, and takes it. `None`: closed.
+    pub async fn take_ready(&self, limits: BatchLimits) -> Option<Vec<T>> {
         loop {
             // Both before the look, so that what happens during it is looked for again.
             let (arrived, moved) = (self.arrived.notified(), self.moved.notified());
@@ -184,9 +196,10 @@ impl<T: Waiting> LaneQueue<T> {
         }
     }
 
-    /// Waits until something is there, and then for more, as long as the limits say.
-    async fn gather(&self, limits: BatchLimits) {
-        self.until(|inner| inner.closed || inner.queues.values().any(|queue| !queue.is_empty())).await;
+    /// Waits until something is ready, and then for more: until `turn` comes, which is then the answer, or the batch is
+    /// full, or the time of the limits is over.
+    pub async fn gather<P>(&self, limits: BatchLimits, turn: impl Future<Output = P>) -> Option<P> {
+        self.until(|inner| inner.closed || inner.is_ready()).await;
         // Suspects go one by one: nothing comes together there, and their leases run meanwhile.
         let is_full = |inner: &Inner<T>| {
             let waiting = || inner.queues.iter().filter(|(_, queue)| !queue.is_empty());
@@ -194,18 +207,27 @@ impl<T: Waiting> LaneQueue<T> {
                 || waiting().any(|((kind, _), _)| kind.is_alone())
                 || waiting().map(|(_, queue)| queue.len()).sum::<usize>() >= limits.events
         };
-        // Either is good: it is full, or the time is over.
-        let _ = tokio::time::timeout(limits.gather, self.until(is_full)).await;
+        let gathered = async {
+            tokio::select! {
+                biased;
+                turn = turn => Some(turn),
+                () = self.until(is_full) => None,
+            }
+        };
+        tokio::time::timeout(limits.gather, gathered).await.ok().flatten()
     }
 
-    /// Waits until it is so; looks whenever something arrives.
+    /// Waits until it is so; looks whenever something arrives or a line moves.
     async fn until(&self, is_so: impl Fn(&Inner<T>) -> bool) {
         loop {
-            let arrived = self.arrived.notified();
+            let (arrived, moved) = (self.arrived.notified(), self.moved.notified());
             if is_so(&self.inner()) {
                 return;
             }
-            arrived.await;
+            tokio::select! {
+                () = arrived => {}
+                () = moved => {}
+            }
         }
     }
 }
@@ -249,6 +271,12 @@ impl<T: Waiting> Inner<T> {
         batch
     }
 
+    fn is_ready(&self) -> bool {
+        let empty = InBatch::default();
+        let may = |one: &T| (!self.closed || one.has_begun()) && empty.admits(one.delivery());
+        self.queues.values().flatten().any(may)
+    }
+
     fn give(&mut self, kind: Kind, handler: HandlerId, taken: &InBatch, room: u64) -> Given<T> {
         let closed = self.closed;
         let Some(queue) = self.queues.get_mut(&(kind, handler)) else { return Given::Nothing };
@@ -281,8 +309,11 @@ impl<T: Waiting> Inner<T> {
 
     /// The handler after the one that had the last turn in batches of this kind, round and round.
     fn next_handler(&self, kind: Kind) -> Option<HandlerId> {
-        let handlers = || self.queues.keys().filter(|(own, _)| *own == kind).map(|(_, handler)| *handler);
-        let last = self.handlers.get(&kind).copied();
-        handlers().find(|handler| last.is_some_and(|last| *handler > last)).or_else(|| handlers().next())
+        let first = |after: Bound<(Kind, HandlerId)>| {
+            let mut later = self.queues.range((after, Bound::Unbounded)).map(|(place, _)| *place);
+            later.next().filter(|(own, _)| *own == kind).map(|(_, handler)| handler)
+        };
+        let after_last = self.handlers.get(&kind).and_then(|last| first(Bound::Excluded((kind, *last))));
+        after_last.or_else(|| first(Bound::Included((kind, HandlerId::NONE))))
     }
 }

@@ -10,6 +10,8 @@ use crate::processes::{cpu_us, database_us, peak_mib};
 pub struct Cost {
     /// fsync and the like of the server.
     pub fsyncs: f64,
+    /// Of them those of its logs, which transactions cause.
+    pub log_fsyncs: f64,
     /// Statements.
     pub round_trips: f64,
     /// Bytes of redo log.
@@ -58,6 +60,7 @@ impl Moment {
         let used = self.counters - before.counters;
         Cost {
             fsyncs: each(used.fsyncs),
+            log_fsyncs: each(used.log_fsyncs),
             round_trips: each(used.round_trips),
             redo_bytes: each(used.redo_bytes),
             commits: each(used.commits),

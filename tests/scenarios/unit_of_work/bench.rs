@@ -190,6 +190,7 @@ impl Bench {
             tenant: Arc::new(tenant),
             number: 0,
             kind: LaneKind::Normal,
+            turns: Arc::default(),
             stopping,
         };
         let put_aside = AtomicU64::new(0);

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::FutureExt as _;
 use oncebox::host::{Connections, LaneContext, Link, Work};
 use tokio::time::timeout;
 
@@ -19,6 +20,7 @@ fn again(lane: &LaneContext) -> LaneContext {
         number: lane.number,
         kind: lane.kind,
         queue: Arc::default(),
+        turns: Arc::default(),
         stopping: lane.stopping.clone(),
     }
 }
@@ -35,9 +37,12 @@ async fn a_lane_that_idles_gives_its_connection_to_one_that_waits() {
     let queue = lane.queue.clone();
     let idles = tokio::spawn(async move { idle.take(&lane).await });
     assert!(timeout(SOON, busy.open(&bench.lane)).await.unwrap().is_some());
-    // It still takes what comes.
+    // It takes what comes as soon as it has a place again, and what has come meanwhile with it.
     queue.push(Work::from(deliver(&bench.plain, "a", 1)));
-    assert_eq!(timeout(SOON, idles).await.unwrap().unwrap().unwrap().len(), 1);
+    tokio::time::sleep(A_WHILE).await;
+    queue.push(Work::from(deliver(&bench.plain, "b", 1)));
+    drop(busy);
+    assert_eq!(timeout(SOON, idles).await.unwrap().unwrap().unwrap().len(), 2);
 }
 
 #[tokio::test]
@@ -72,4 +77,25 @@ async fn a_lost_connection_is_opened_anew_and_its_place_is_free_meanwhile() {
     link.lost();
     drop(timeout(SOON, connections.place()).await.unwrap());
     assert!(link.open(&bench.lane).await.unwrap().inbox_look_up(&[]).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn who_never_gives_its_turn_back_keeps_no_other_lane_for_long() {
+    let bench = Bench::new().await;
+    let lane = again(&bench.lane);
+    let mut turns = Vec::new();
+    while let Some(turn) = lane.turns.turn().now_or_never() {
+        turns.push(turn);
+    }
+    assert!(turns.len() > 1);
+    let mut link = Link::new(Some(Connections::new(1)));
+    lane.queue.push(Work::from(deliver(&bench.plain, "a", 1)));
+    assert_eq!(timeout(SOON, link.take(&lane)).await.unwrap().unwrap().len(), 1);
+    // One that comes back is had by the next batch, and given back when the database is lost.
+    turns.pop();
+    lane.queue.push(Work::from(deliver(&bench.plain, "b", 1)));
+    assert_eq!(timeout(SOON, link.take(&lane)).await.unwrap().unwrap().len(), 1);
+    assert!(lane.turns.turn().now_or_never().is_none());
+    link.lost();
+    assert!(lane.turns.turn().now_or_never().is_some());
 }

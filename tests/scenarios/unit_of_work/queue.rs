@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::FutureExt as _;
 use oncebox::{
     host::{BatchLimits, Claim, Delivery, LaneQueue, Target, Waiting},
     store::HeldId,
@@ -153,6 +154,28 @@ async fn what_can_wait_comes_together_until_the_batch_is_full_or_the_time_over()
     push("e");
     queue.close();
     assert_eq!(taken.await.unwrap(), None, "nothing is waited for at the end");
+}
+
+#[tokio::test]
+async fn a_batch_that_is_not_full_waits_for_its_turn_with_what_comes_meanwhile() {
+    let bench = Bench::new().await;
+    let queue = Queue::default();
+    let limits = BatchLimits { gather: Duration::from_hours(24), ..limits(3) };
+    let push = |key: &str| queue.push(waits(deliver(&bench.plain, key, 1)));
+    let (give, given) = tokio::sync::oneshot::channel();
+    let mut turn = Box::pin(queue.gather(limits, given));
+    assert!(turn.as_mut().now_or_never().is_none(), "nothing is there");
+    push("a");
+    assert!(turn.as_mut().now_or_never().is_none(), "another one has the turn");
+    push("b");
+    give.send("its turn").unwrap();
+    assert_eq!(turn.await, Some(Ok("its turn")));
+    assert_eq!(batch(&queue, BatchLimits { gather: Duration::ZERO, ..limits }).await, ["a", "b"]);
+    for key in ["c", "d", "e"] {
+        push(key);
+    }
+    let never = queue.gather(limits, std::future::pending::<()>());
+    assert_eq!(never.now_or_never(), Some(None), "a full one waits for nobody");
 }
 
 #[tokio::test]

@@ -60,11 +60,7 @@ fn compare(options: &Options) -> Result<bool> {
     let untried: BTreeSet<Role> = runs.keys().copied().collect();
     for block in 0..options.blocks {
         println!("== block {} of {}", block + 1, options.blocks);
-        let mut turn: Vec<&Contestant> = contestants.iter().filter(|one| !untried.contains(&one.role)).collect();
-        if block % 2 == 1 {
-            turn.reverse();
-        }
-        for contestant in turn {
+        for contestant in in_turn(contestants.iter().filter(|one| !untried.contains(&one.role)), block) {
             let run = match drain(&kit, contestant, contestant.events) {
                 Ok(drained) => {
                     println!("   {:<34} {:>9.0} events/s", contestant.name(), drained.per_second);
@@ -80,7 +76,7 @@ fn compare(options: &Options) -> Result<bool> {
     }
     let latencies = latencies(&kit, &contestants, &untried, options);
     let handler_us = kit.handler_us(if options.quick { 2_000 } else { 20_000 })?;
-    let report = Report::of(&contestants, &runs, handler_us, latencies);
+    let report = Report::of(&contestants, &runs, handler_us, &latencies);
     println!("\n{report}");
     if let Some(path) = &options.json {
         std::fs::write(path, report.json()?).with_context(|| format!("cannot write {}", path.display()))?;
@@ -88,24 +84,38 @@ fn compare(options: &Options) -> Result<bool> {
     Ok(runs.values().flatten().all(|run| matches!(run, Run::Checked(_))))
 }
 
-/// Of those who take part in it, one after the other.
+/// Of those who take part in it, in turns as the drains; each round's.
 fn latencies(
     kit: &Kit,
     contestants: &[Contestant],
     untried: &BTreeSet<Role>,
     options: &Options,
-) -> Vec<(Role, Result<Latency>)> {
+) -> BTreeMap<Role, Vec<Latency>> {
     let may = |one: &&Contestant| latency::takes_part(one.role) && !untried.contains(&one.role);
-    println!("== at {:.0} events/s", latency::RATE);
-    let measure = |one: &Contestant| {
-        let measured = latency::latency(kit, one, options);
-        match &measured {
-            Ok(latency) => println!("   {:<34} p99 {:>7.1} ms", one.name(), latency.p99_ms),
-            Err(error) => println!("   {:<34} no figure: {error:#}", one.name()),
+    let mut rounds: BTreeMap<Role, Vec<Latency>> = BTreeMap::new();
+    for round in 0..options.blocks {
+        println!("== at {:.0} events/s, round {} of {}", latency::RATE, round + 1, options.blocks);
+        for one in in_turn(contestants.iter().filter(may), round) {
+            match latency::latency(kit, one) {
+                Ok(latency) => {
+                    let Latency { p50_ms, p99_ms, .. } = latency;
+                    println!("   {:<34} p50 {p50_ms:>7.1} p99 {p99_ms:>7.1} ms", one.name());
+                    rounds.entry(one.role).or_default().push(latency);
+                }
+                Err(error) => println!("   {:<34} no figure: {error:#}", one.name()),
+            }
         }
-        (one.role, measured)
-    };
-    contestants.iter().filter(may).map(measure).collect()
+    }
+    rounds
+}
+
+/// Forwards, then backwards.
+fn in_turn<'a>(contestants: impl Iterator<Item = &'a Contestant>, round: usize) -> Vec<&'a Contestant> {
+    let mut turn: Vec<&Contestant> = contestants.collect();
+    if round % 2 == 1 {
+        turn.reverse();
+    }
+    turn
 }
 
 /// Finds the concurrency at which it is fastest, where that is to be searched, and how many events take long enough.

@@ -50,7 +50,7 @@ pub(crate) struct Report {
     ceiling: Option<(f64, Ratio)>,
     handler_us: f64,
     /// At a low rate, of those who have a figure.
-    latencies: Vec<(Role, Latency)>,
+    latencies: Vec<(Role, Waited)>,
 }
 
 impl Report {
@@ -59,7 +59,7 @@ impl Report {
         contestants: &[Contestant],
         runs: &BTreeMap<Role, Vec<Run>>,
         handler_us: f64,
-        latencies: Vec<(Role, Result<Latency>)>,
+        latencies: &BTreeMap<Role, Vec<Latency>>,
     ) -> Self {
         let of = |role: Role| runs.get(&role).map_or(&[][..], Vec::as_slice);
         let rates = |role: Role| of(role).iter().map(|run| run.drained().map(|drained| drained.per_second));
@@ -92,7 +92,7 @@ impl Report {
         let all: Vec<Option<f64>> = ceilings.by_ref().collect();
         let known: Vec<f64> = all.iter().copied().flatten().collect();
         let ceiling = median(&known).zip(ratio(&pairs(&mut all.into_iter())));
-        let latencies = latencies.into_iter().filter_map(|(role, latency)| Some((role, latency.ok()?))).collect();
+        let latencies = latencies.iter().filter_map(|(role, rounds)| Some((*role, Waited::of(rounds)?))).collect();
         Self { lines: contestants.iter().map(line).collect(), ceiling, handler_us, latencies }
     }
 
@@ -141,12 +141,34 @@ impl Report {
             "others": others,
             "ceiling_events_per_s": self.ceiling.map(|(rate, _)| rate),
             "handler_us": self.handler_us,
-            "latency": self.latencies.iter().map(|(role, latency)| {
-                (role.key().to_owned(), json!({ "p50_ms": latency.p50_ms, "p99_ms": latency.p99_ms }))
+            "latency": self.latencies.iter().map(|(role, Waited { p50_ms, p99_ms, p99_of_rounds_ms })| {
+                let waited = json!({ "p50_ms": p50_ms, "p99_ms": p99_ms, "p99_of_rounds_ms": p99_of_rounds_ms });
+                (role.key().to_owned(), waited)
             }).collect::<Map<String, Value>>(),
             "checked": checked,
         });
         Ok(serde_json::to_string_pretty(&figures)? + "\n")
+    }
+}
+
+/// From publishing to decision: medians over the rounds.
+#[derive(Debug, Clone, PartialEq)]
+struct Waited {
+    p50_ms: f64,
+    p99_ms: f64,
+    p99_of_rounds_ms: Vec<f64>,
+}
+
+impl Waited {
+    /// `None`: there was no round.
+    fn of(rounds: &[Latency]) -> Option<Self> {
+        let of = |part: fn(&Latency) -> f64| rounds.iter().map(part).collect::<Vec<_>>();
+        let p99_of_rounds_ms = of(|latency| latency.p99_ms);
+        Some(Self {
+            p50_ms: median(&of(|latency| latency.p50_ms))?,
+            p99_ms: median(&p99_of_rounds_ms)?,
+            p99_of_rounds_ms,
+        })
     }
 }
 
@@ -155,6 +177,7 @@ fn middle(costs: &[Cost]) -> Option<Cost> {
     let of = |part: fn(&Cost) -> f64| median(&costs.iter().map(part).collect::<Vec<_>>());
     Some(Cost {
         fsyncs: of(|cost| cost.fsyncs)?,
+        log_fsyncs: of(|cost| cost.log_fsyncs)?,
         round_trips: of(|cost| cost.round_trips)?,
         redo_bytes: of(|cost| cost.redo_bytes)?,
         commits: of(|cost| cost.commits)?,
@@ -203,10 +226,15 @@ impl fmt::Display for Report {
         }
         writeln!(f, "an attempt of the handler in a fresh instance: {:.1} microseconds", self.handler_us)?;
         if !self.latencies.is_empty() {
-            writeln!(f, "\nat {:.0} events/s, from publishing to decision, ms:\n", latency::RATE)?;
+            writeln!(
+                f,
+                "\nat {:.0} events/s, from publishing to decision, ms, and p99 of each round:\n",
+                latency::RATE
+            )?;
         }
-        for (role, Latency { p50_ms, p99_ms, .. }) in &self.latencies {
-            writeln!(f, "{:<36} p50 {p50_ms:>7.1} p99 {p99_ms:>7.1}", role.about())?;
+        for (role, Waited { p50_ms, p99_ms, p99_of_rounds_ms }) in &self.latencies {
+            let rounds: Vec<String> = p99_of_rounds_ms.iter().map(|ms| format!("{ms:.1}")).collect();
+            writeln!(f, "{:<36} p50 {p50_ms:>7.1} p99 {p99_ms:>7.1}   {}", role.about(), rounds.join(" "))?;
         }
         Ok(())
     }

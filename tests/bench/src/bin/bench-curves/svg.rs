@@ -22,10 +22,10 @@ const FAR: f64 = 12.0;
 const STYLE: &str = "<style>
 text { font: 12px sans-serif; fill: #333 } .title { font-size: 15px; font-weight: bold } .end { text-anchor: end }
 .middle { text-anchor: middle } .grid { stroke: #ccc } .one { stroke: #888 } path { fill: none; stroke-width: 2 }
-.cost { stroke: #0969da } .time { stroke: #8250df; stroke-dasharray: 6 4 } .fsyncs { stroke: #1a7f37 }
+.cost { stroke: #0969da } .time { stroke: #8250df; stroke-dasharray: 6 4 } .log-fsyncs { stroke: #1a7f37 }
 .budget { stroke: #cf222e; stroke-width: 3 } circle { fill: #fff; stroke-width: 2 }
 @media (prefers-color-scheme: dark) { text { fill: #ddd } .grid { stroke: #444 } circle { fill: #111 }
-.cost { stroke: #58a6ff } .time { stroke: #bc8cff } .fsyncs { stroke: #56d364 } .budget { stroke: #ff7b72 } }
+.cost { stroke: #58a6ff } .time { stroke: #bc8cff } .log-fsyncs { stroke: #56d364 } .budget { stroke: #ff7b72 } }
 </style>";
 
 /// A straight scale from figures to the picture.
@@ -51,7 +51,7 @@ impl Ruler {
 /// The curve of an axis.
 pub(crate) fn chart(axis: Axis, lines: &[&Line]) -> String {
     let figures: &[Figure] = if axis == Axis::Tenants {
-        &[Figure::Cost, Figure::Time, Figure::Fsyncs]
+        &[Figure::Cost, Figure::Time, Figure::LogFsyncs]
     } else {
         &[Figure::Cost, Figure::Time]
     };
@@ -93,7 +93,7 @@ fn legend(figures: &[Figure], lines: &[&Line], put: &mut impl FnMut(String)) {
     let about = |figure: &Figure| match figure {
         Figure::Cost => "processor time",
         Figure::Time => "time (1 / throughput)",
-        Figure::Fsyncs => "fsyncs",
+        Figure::LogFsyncs => "fsyncs of the logs",
     };
     let mut all: Vec<(&str, String)> = figures.iter().map(|figure| (figure.name(), about(figure).to_owned())).collect();
     if let Some(budget) = lines.iter().find_map(|line| line.point.budget) {

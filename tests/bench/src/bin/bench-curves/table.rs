@@ -6,14 +6,26 @@ use crate::measure::Line;
 
 pub(crate) fn table(lines: &[Line]) -> String {
     let mut text = String::from(
-        "per event: microseconds of processor time of host and server, statements, fsyncs, bytes of redo log;\n\
-         cost (processor time), time (1 / throughput) and fsyncs in relation to the base next to it\n\n",
+        "per event: microseconds of processor time of host and server, statements, fsyncs, those of the logs, redo log's bytes;\n\
+         cost (processor time), time (1 / throughput) and fsyncs of the logs in relation to the base next to it\n\n",
     );
     // A String takes everything.
     let _ = writeln!(
         text,
-        "{:<10} {:>8} {:>8} {:>7} {:>7} {:>7} {:>8} {:>8} {:>5} {:>7} {:>7} {:>7}  budget",
-        "axis", "point", "events/s", "host", "server", "trips", "fsyncs", "redo", "MiB", "cost", "time", "fsyncs"
+        "{:<10} {:>8} {:>8} {:>7} {:>7} {:>7} {:>8} {:>8} {:>8} {:>5} {:>7} {:>7} {:>7}  budget",
+        "axis",
+        "point",
+        "events/s",
+        "host",
+        "server",
+        "trips",
+        "fsyncs",
+        "of logs",
+        "redo",
+        "MiB",
+        "cost",
+        "time",
+        "of logs"
     );
     for line in lines {
         let _ = writeln!(text, "{}", row(line).trim_end());
@@ -33,16 +45,17 @@ fn row(line: &Line) -> String {
     });
     let (per_second, cost) = (measured.drained.per_second, measured.drained.cost);
     format!(
-        "{place} {per_second:>8.0} {:>7.1} {:>7.1} {:>7.3} {:>8.4} {:>8.0} {:>5} {:>7.2} {:>7.2} {:>7.2}  {budget}",
+        "{place} {per_second:>8.0} {:>7.1} {:>7.1} {:>7.3} {:>8.4} {:>8.4} {:>8.0} {:>5} {:>7.2} {:>7.2} {:>7.2}  {budget}",
         cost.host_us,
         cost.database_us,
         cost.round_trips,
         cost.fsyncs,
+        cost.log_fsyncs,
         cost.redo_bytes,
         cost.peak_mib,
         measured.cost,
         measured.time,
-        measured.fsyncs,
+        measured.log_fsyncs,
     )
 }
 
