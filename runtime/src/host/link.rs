@@ -32,7 +32,8 @@ impl Link {
         Self { open: None, connections, turn: None }
     }
 
-    /// The connection, opened if it is not, however long the database is away: meanwhile other lanes may have its place.
+    /// The connection, opened if it is not, however long the database is away: meanwhile other lanes may have its place and
+    /// its turn.
     /// `None`: the host stops.
     pub async fn open(&mut self, lane: &LaneContext) -> Option<&mut dyn Lane> {
         if self.open.is_none() {
@@ -46,6 +47,7 @@ impl Link {
                     Ok(connection) => break Some(Open { connection, place }),
                     Err(error) => {
                         drop(place);
+                        self.turn = None;
                         patience.wait(&error).await?;
                     }
                 }

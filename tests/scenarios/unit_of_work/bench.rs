@@ -75,7 +75,7 @@ pub(crate) fn on<T>(server: Option<Kind>, test: impl AsyncFnOnce() -> T) -> T {
 
 /// Where a tenant's tables are.
 enum Place {
-    Folder { _dir: TempDir },
+    Folder(TempDir),
     Server(Box<TenantDatabase>),
 }
 
@@ -84,7 +84,7 @@ async fn stores() -> (Arc<dyn Store>, Arc<dyn Store>, Place) {
     let Some(kind) = SERVER.try_with(|server| *server).unwrap_or_default() else {
         let dir = TempDir::new().unwrap();
         let store = SqliteStore::open(&dir.path().join("tenant.db"), Some(SCHEMA), Use::Host).await.unwrap();
-        return (store.clone(), store, Place::Folder { _dir: dir });
+        return (store.clone(), store, Place::Folder(dir));
     };
     let tenant = TenantDatabase::create(kind);
     tenant.database.execute(&SERVER_SCHEMA.join("; "));
@@ -250,15 +250,23 @@ impl Bench {
     /// A time of our own tables, given in microseconds since 1970.
     pub(crate) fn at(&self, us: i64) -> String {
         match &self.place {
-            Place::Folder { .. } => us.to_string(),
+            Place::Folder(_) => us.to_string(),
             Place::Server(_) => format!("TIMESTAMPADD(MICROSECOND, {us}, '1970-01-01 00:00:00.000000')"),
         }
+    }
+
+    /// Takes the embedded store away, until the answer is called: nobody can open it.
+    pub(crate) fn take_away(&self) -> impl FnOnce() + use<> {
+        let Place::Folder(dir) = &self.place else { panic!("a server is not taken away from others") };
+        let (here, there) = (dir.path().to_owned(), dir.path().with_extension("away"));
+        std::fs::rename(&here, &there).unwrap();
+        move || std::fs::rename(there, here).unwrap()
     }
 
     /// The database on a server.
     pub(crate) fn tenant(&self) -> &TenantDatabase {
         match &self.place {
-            Place::Folder { .. } => panic!("the embedded store has no server"),
+            Place::Folder(_) => panic!("the embedded store has no server"),
             Place::Server(tenant) => tenant,
         }
     }

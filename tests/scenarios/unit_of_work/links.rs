@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
-use oncebox::host::{Connections, LaneContext, Link, Work};
+use oncebox::host::{Connections, LaneContext, LaneTurn, Link, Turns, Work};
 use tokio::time::timeout;
 
 use crate::bench::{Bench, deliver};
@@ -79,14 +79,35 @@ async fn a_lost_connection_is_opened_anew_and_its_place_is_free_meanwhile() {
     assert!(link.open(&bench.lane).await.unwrap().inbox_look_up(&[]).await.unwrap().is_empty());
 }
 
+/// All that nobody has.
+fn all_turns(turns: &Turns) -> Vec<LaneTurn> {
+    std::iter::from_fn(|| turns.turn().now_or_never().flatten()).collect()
+}
+
+#[tokio::test]
+async fn a_lane_that_waits_for_its_database_has_no_turn() {
+    let bench = Bench::new().await;
+    let lane = again(&bench.lane);
+    let (turns, all) = (lane.turns.clone(), all_turns(&lane.turns).len());
+    lane.queue.push(Work::from(deliver(&bench.plain, "a", 1)));
+    let bring_back = bench.take_away();
+    let waits = tokio::spawn(async move {
+        let mut link = Link::new(Some(Connections::new(1)));
+        let batch = link.take(&lane).await.unwrap();
+        (batch.len(), link)
+    });
+    tokio::time::sleep(A_WHILE).await;
+    assert!(!waits.is_finished());
+    assert_eq!(all_turns(&turns).len(), all);
+    bring_back();
+    assert_eq!(timeout(SOON, waits).await.unwrap().unwrap().0, 1);
+}
+
 #[tokio::test]
 async fn who_never_gives_its_turn_back_keeps_no_other_lane_for_long() {
     let bench = Bench::new().await;
     let lane = again(&bench.lane);
-    let mut turns = Vec::new();
-    while let Some(turn) = lane.turns.turn().now_or_never() {
-        turns.push(turn);
-    }
+    let mut turns = all_turns(&lane.turns);
     assert!(turns.len() > 1);
     let mut link = Link::new(Some(Connections::new(1)));
     lane.queue.push(Work::from(deliver(&bench.plain, "a", 1)));
