@@ -34,6 +34,8 @@ pub struct LaneQueue<T> {
 
 struct Inner<T> {
     queues: BTreeMap<(Kind, HandlerId), VecDeque<T>>,
+    /// How many wait in all of them: a thousand handlers are not to be gone through for each that comes.
+    waiting: usize,
     /// The kind of the last batch: kinds take turns, so that none waits for another one's backlog.
     kind: Option<Kind>,
     /// The handler that had the last turn in batches of each kind.
@@ -98,7 +100,13 @@ impl<T: Waiting> LaneQueue<T> {
     #[must_use]
     pub fn new(moved: Arc<Notify>) -> Self {
         Self {
-            inner: Mutex::new(Inner { queues: BTreeMap::new(), kind: None, handlers: BTreeMap::new(), closed: false }),
+            inner: Mutex::new(Inner {
+                queues: BTreeMap::new(),
+                waiting: 0,
+                kind: None,
+                handlers: BTreeMap::new(),
+                closed: false,
+            }),
             arrived: Notify::new(),
             moved,
         }
@@ -111,13 +119,17 @@ impl<T: Waiting> LaneQueue<T> {
     /// Puts one at the end of its handler's queue.
     pub fn push(&self, waiting: T) {
         let at = place(&waiting);
-        self.inner().queues.entry(at).or_default().push_back(waiting);
+        let mut inner = self.inner();
+        inner.queues.entry(at).or_default().push_back(waiting);
+        inner.waiting += 1;
+        drop(inner);
         self.arrived.notify_one();
     }
 
     /// Puts some back at the front of their queues, in their order: they were taken and not decided.
     pub fn put_back(&self, waiting: Vec<T>) {
         let mut inner = self.inner();
+        inner.waiting += waiting.len();
         for one in waiting.into_iter().rev() {
             inner.queues.entry(place(&one)).or_default().push_front(one);
         }
@@ -142,6 +154,7 @@ impl<T: Waiting> LaneQueue<T> {
             queue.retain(Waiting::has_begun);
             undecided += before - queue.len();
         }
+        inner.waiting -= undecided;
         drop(inner);
         self.arrived.notify_one();
         undecided
@@ -150,7 +163,7 @@ impl<T: Waiting> LaneQueue<T> {
     /// How many wait in all.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.inner().queues.values().map(VecDeque::len).sum()
+        self.inner().waiting
     }
 
     /// Whether a batch would hold something now.
@@ -201,12 +214,7 @@ impl<T: Waiting> LaneQueue<T> {
     pub async fn gather<P>(&self, limits: BatchLimits, turn: impl Future<Output = P>) -> Option<P> {
         self.until(|inner| inner.closed || inner.is_ready()).await;
         // Suspects go one by one: nothing comes together there, and their leases run meanwhile.
-        let is_full = |inner: &Inner<T>| {
-            let waiting = || inner.queues.iter().filter(|(_, queue)| !queue.is_empty());
-            inner.closed
-                || waiting().any(|((kind, _), _)| kind.is_alone())
-                || waiting().map(|(_, queue)| queue.len()).sum::<usize>() >= limits.events
-        };
+        let is_full = |inner: &Inner<T>| inner.closed || inner.waiting >= limits.events || inner.has_suspects();
         let gathered = async {
             tokio::select! {
                 biased;
@@ -271,6 +279,11 @@ impl<T: Waiting> Inner<T> {
         batch
     }
 
+    /// Whether something waits that goes alone; such kinds are the last ones.
+    fn has_suspects(&self) -> bool {
+        self.queues.range((Kind::Suspects, HandlerId::NONE)..).any(|(_, queue)| !queue.is_empty())
+    }
+
     fn is_ready(&self) -> bool {
         let empty = InBatch::default();
         let may = |one: &T| (!self.closed || one.has_begun()) && empty.admits(one.delivery());
@@ -293,6 +306,7 @@ impl<T: Waiting> Inner<T> {
         if queue[at].delivery().bytes() > room {
             return Given::TooLarge;
         }
+        self.waiting -= 1;
         queue.remove(at).map_or(Given::Nothing, Given::One)
     }
 
