@@ -33,8 +33,7 @@ impl Link {
     }
 
     /// The connection, opened if it is not, however long the database is away: meanwhile other lanes may have its place and
-    /// its turn.
-    /// `None`: the host stops.
+    /// its turn. `None`: the host stops.
     pub async fn open(&mut self, lane: &LaneContext) -> Option<&mut dyn Lane> {
         if self.open.is_none() {
             let mut patience = Patience::new(lane);
@@ -88,7 +87,7 @@ impl Link {
         loop {
             if self.open.is_none() || self.connections.is_none() {
                 self.turn = lane.gather(limits).await;
-                // Else the queue is closed, and whoever opens it in vain, too.
+                // If nothing is ready the queue is closed, and a connection would be opened in vain.
                 if lane.queue.is_ready() {
                     self.open(lane).await;
                 }

@@ -65,7 +65,8 @@ impl Signatures {
     }
 }
 
-/// The text with a comment that says its values' types, a letter each.
+/// The text with a comment that says its values' types, a letter each. The gate refuses comments, so that no author's text
+/// is taken for it.
 fn named(sql: &str, kinds: impl Iterator<Item = Kind>) -> Arc<str> {
     let letters: String = kinds.map(Kind::letter).collect();
     format!("/* {letters} */ {sql}").into()
