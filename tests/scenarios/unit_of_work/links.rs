@@ -29,7 +29,7 @@ fn again(lane: &LaneContext) -> LaneContext {
 async fn a_lane_that_idles_gives_its_connection_to_one_that_waits() {
     let bench = Bench::new().await;
     let connections = Connections::new(1);
-    let (mut idle, mut busy) = (Link::new(Some(connections.clone())), Link::new(Some(connections)));
+    let (mut idle, mut busy) = (Link::new(Some(connections.clone())), Link::new(Some(connections.clone())));
     assert!(idle.open(&bench.lane).await.is_some());
     // Not at once: the lane is not idle yet.
     assert!(timeout(A_WHILE, busy.open(&bench.lane)).await.is_err());
@@ -37,11 +37,13 @@ async fn a_lane_that_idles_gives_its_connection_to_one_that_waits() {
     let queue = lane.queue.clone();
     let idles = tokio::spawn(async move { idle.take(&lane).await });
     assert!(timeout(SOON, busy.open(&bench.lane)).await.unwrap().is_some());
-    // It takes what comes as soon as it has a place again, and what has come meanwhile with it.
-    queue.push(Work::from(deliver(&bench.plain, "a", 1)));
-    tokio::time::sleep(A_WHILE).await;
-    queue.push(Work::from(deliver(&bench.plain, "b", 1)));
     drop(busy);
+    // It takes what comes as soon as it has a place again, and what has come meanwhile with it.
+    let place = connections.place().await.unwrap();
+    queue.push(Work::from(deliver(&bench.plain, "a", 1)));
+    timeout(SOON, place.wanted()).await.unwrap();
+    queue.push(Work::from(deliver(&bench.plain, "b", 1)));
+    drop(place);
     assert_eq!(timeout(SOON, idles).await.unwrap().unwrap().unwrap().len(), 2);
 }
 
@@ -96,7 +98,8 @@ async fn a_lane_that_waits_for_its_database_has_no_turn() {
         let batch = link.take(&lane).await.unwrap();
         (batch.len(), link)
     });
-    tokio::time::sleep(A_WHILE).await;
+    let mut ready = bench.lane.tenant.health.ready();
+    timeout(SOON, ready.wait_for(|is_ready| !is_ready)).await.unwrap().unwrap();
     assert!(!waits.is_finished());
     assert_eq!(all_turns(&turns).len(), all);
     bring_back();

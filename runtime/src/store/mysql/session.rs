@@ -97,6 +97,8 @@ enum Transaction {
 
 type Call<T> = Pin<Box<dyn Future<Output = (MySqlConnection, Result<T, sqlx::Error>)> + Send>>;
 
+/// Texts that were only described are let go so many at a time: nobody runs them, and the server's statements are for all.
+const DESCRIBED_MAX: u64 = 32;
 /// What a statement at a transaction's begin is.
 const BEGIN: &str = "begin";
 /// What statements about savepoints are.
@@ -385,11 +387,15 @@ impl Session {
     /// prepared earlier answers for it.
     pub(super) async fn describe(&mut self, what: &'static str, sql: &str) -> Result<Described, MysqlError> {
         self.described += 1;
+        let is_enough = self.described.is_multiple_of(DESCRIBED_MAX);
         let sql = AssertSqlSafe(format!("/* {} */ {sql}", self.described)).into_sql_str();
         self.send().await?;
         self.call(what, move |mut connection| {
             Box::pin(async move {
-                let described = describe(&mut connection, sql).await;
+                let mut described = describe(&mut connection, sql).await;
+                if is_enough && let (Ok(_), Err(error)) = (&described, connection.clear_cached_statements().await) {
+                    described = Err(error);
+                }
                 (connection, described)
             })
         })
